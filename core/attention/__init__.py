@@ -1,0 +1,1 @@
+"""Simulations of the attention family, one system a file."""

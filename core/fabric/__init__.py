@@ -1,0 +1,1 @@
+"""Ranks that hold real tensors and talk."""

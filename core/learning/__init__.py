@@ -1,0 +1,1 @@
+"""Simulations of the learning family, one system a file."""

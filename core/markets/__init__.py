@@ -1,0 +1,1 @@
+"""Simulations of the markets family, one system a file."""

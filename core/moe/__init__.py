@@ -1,0 +1,1 @@
+"""Simulations of the moe family, one system a file."""

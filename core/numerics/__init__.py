@@ -1,0 +1,1 @@
+"""Simulations of the numerics family, one system a file."""

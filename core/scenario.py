@@ -1,0 +1,188 @@
+"""Scenario files: a question, parameters, variants, and the numbers it must show.
+
+A scenario opens by name (``training/pipeline``), as a bare simulation with default parameters (``pipeline``), from the
+user's own TOML file, or from a data file that is recognised by its content.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from core.errors import BadInput, nearest
+from core.formatting import Value
+from core.recording import Check, Recording
+from core.simulation import FAMILIES, Params, families, load, parse
+
+ENTRY_POINTS = "notes_tui.scenarios"
+_KEYS = {
+    "simulation": str, "order": int, "next": str, "title": str, "question": str, "takeaway": str,
+    "params": dict, "variants": dict, "expect": dict,
+}  # fmt: skip
+_TYPE_NAMES = {str: "text in quotes", int: "a whole number", dict: "a table"}
+
+
+class Scenario(msgspec.Struct, frozen=True):
+    """One question over one simulation. ``variants`` is empty when there is a single run named ``default``."""
+
+    name: str
+    simulation: str
+    title: str = ""
+    question: str = ""
+    takeaway: str = ""
+    order: int = 1000
+    next: str = ""
+    params: dict[str, object] = {}
+    variants: dict[str, dict[str, object]] = {}
+    expect: dict[str, Value] = {}
+    path: str = ""
+
+    @property
+    def family(self) -> str:
+        head = self.name.partition("/")[0]
+        return head if head in FAMILIES and "/" in self.name else families().get(self.simulation, "systems")
+
+    @property
+    def variant_names(self) -> list[str]:
+        return list(self.variants) or ["default"]
+
+    def raw_params(self, variant: str, overrides: Mapping[str, object] | None = None) -> dict[str, object]:
+        """Defaults < [params] < variant < overrides. BadInput for a variant the scenario does not have."""
+        if variant not in self.variant_names:
+            raise BadInput(f"{self.name} variant", f"unknown name {variant!r}", nearest(variant, self.variant_names))
+        return {**self.params, **self.variants.get(variant, {}), **(overrides or {})}
+
+    def parsed(self, variant: str, overrides: Mapping[str, object] | None = None) -> Params:
+        """The checked parameters of one variant; imports the simulation. Errors name the file and key."""
+        declared = load(self.simulation).params
+        base = Path(self.path).resolve().parent if self.path else None
+        own = self.raw_params(variant)
+        parse(declared, own, self.path or self.name, base)
+        merged = {**own, **(overrides or {})}
+        return parse(declared, merged, self.simulation, base)
+
+    def expected(self, variant: str) -> dict[str, Value]:
+        """The [expect] entries of one variant, by bare fact name."""
+        if not self.variants:
+            return dict(self.expect)
+        return {key.partition(".")[2]: want for key, want in self.expect.items() if key.partition(".")[0] == variant}
+
+
+def folders() -> list[Path]:
+    """The built-in scenario folder and those that other packages declare."""
+    built_in = find_spec("scenarios")
+    places = [Path(p) for p in (built_in.submodule_search_locations or [])] if built_in else []
+    for point in entry_points(group=ENTRY_POINTS):
+        spec = find_spec(point.value)
+        if spec is not None:
+            places += [Path(p) for p in (spec.submodule_search_locations or [])]
+    return places
+
+
+def names() -> dict[str, Path]:
+    """Every scenario name (``family/name``) with its file, without reading any."""
+    found: dict[str, Path] = {}
+    for folder in folders():
+        for path in sorted(folder.glob("*/*.toml")):
+            found.setdefault(f"{path.parent.name}/{path.stem}", path)
+    return found
+
+
+def read(path: Path, name: str | None = None) -> Scenario:
+    """Read and check one scenario file. BadInput names the file, the line or key, what was found and what is allowed."""
+    where = str(path)
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise BadInput(where, error.strerror or str(error), "a readable scenario file") from None
+    try:
+        raw = tomllib.loads(text.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise BadInput(where, f"byte {error.start} is not UTF-8", "a TOML file in UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(where, f"not TOML: {error}", "a scenario file in TOML") from None
+    for key, value in raw.items():
+        if key not in _KEYS:
+            raise BadInput(f"{where}: {key}", "unknown key", nearest(key, _KEYS))
+        if not isinstance(value, _KEYS[key]) or isinstance(value, bool):
+            raise BadInput(f"{where}: {key}", f"found {type(value).__name__} {value!r}", _TYPE_NAMES[_KEYS[key]])
+    if "simulation" not in raw:
+        raise BadInput(f"{where}: simulation", "missing", "the name of a simulation: " + ", ".join(families()))
+    if raw["simulation"] not in families():
+        raise BadInput(f"{where}: simulation", f"unknown name {raw['simulation']!r}", nearest(raw["simulation"], families()))
+    for variant, values in raw.get("variants", {}).items():
+        if not isinstance(values, dict):
+            raise BadInput(f"{where}: variants.{variant}", f"found {values!r}", "a table of parameters")
+    scenario = Scenario(name=name or path.stem, path=where, **raw)
+    for key, value in scenario.expect.items():
+        if isinstance(value, dict | list):
+            raise BadInput(f"{where}: expect.{key}", f"found {value!r}", 'a number, text, true or false under a quoted "variant.fact"')
+        if scenario.variants and key.partition(".")[0] not in scenario.variants:
+            raise BadInput(f"{where}: expect.{key}", "names no variant", nearest(key.partition(".")[0], scenario.variants))
+    return scenario
+
+
+def everything() -> Iterator[Scenario]:
+    """All scenarios that can be found, family by family, in the order of their story."""
+    ranks = {family: k for k, family in enumerate(FAMILIES)}
+    found = [read(path, name) for name, path in names().items()]
+    yield from sorted(found, key=lambda s: (ranks.get(s.family, len(ranks)), s.order, s.name))
+
+
+def find(target: str) -> Scenario:
+    """The scenario that NAME or FILE means: a scenario's name, a bare simulation, a scenario file, or a data file.
+
+    BadInput when it is none of them, with the nearest name.
+    """
+    known = names()
+    if target in known:
+        return read(known[target], target)
+    if target in families():
+        return bare(target)
+    path = Path(target)
+    if path.exists():
+        if path.suffix == ".toml":
+            return read(path)
+        from core.recognise import recognise
+
+        name, params = recognise(path)
+        return bare(name, params, title=path.name)
+    if path.suffix or ("/" in target and target.partition("/")[0] not in FAMILIES):
+        raise BadInput(target, "no such file or scenario", nearest(target, [*known, *families()]))
+    raise BadInput("scenario", f"unknown name {target!r}", nearest(target, [*known, *families()]))
+
+
+def bare(simulation: str, params: Mapping[str, object] | None = None, title: str = "") -> Scenario:
+    """A scenario around a simulation alone, with default parameters."""
+    return Scenario(name=simulation, simulation=simulation, title=title or simulation.replace("_", " "), params=dict(params or {}))
+
+
+def judge(scenario: Scenario, variant: str, recording: Recording) -> list[Check]:
+    """Compare [expect] with the recording's last facts, within half of the last digit that is written there.
+
+    Only meaningful for unmodified parameters; a fact the recording lacks fails.
+    """
+    checks = []
+    for name, want in scenario.expected(variant).items():
+        got = recording.fact(name) if name in recording.facts else None
+        tolerance = 0.0
+        if isinstance(want, float):
+            tolerance = _half_digit(want)
+        if isinstance(want, int | float) and isinstance(got, int | float) and not isinstance(want, bool):
+            ok = abs(got - want) <= tolerance
+        else:
+            ok = got == want
+        checks.append(Check(f"expect {name}", ok, got, want, tolerance, f"scenario {scenario.name}"))
+    return checks
+
+
+def _half_digit(number: float) -> float:
+    """Half a unit in the last written digit, with a hair for binary rounding: 0.2727 -> 0.00005, 1.9e9 -> 5e7."""
+    mantissa, _, exponent = repr(number).partition("e")
+    places = len(mantissa.partition(".")[2].rstrip("0"))
+    return 0.5 * 10.0 ** (int(exponent or 0) - places) * (1 + 1e-9)

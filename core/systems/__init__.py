@@ -1,0 +1,1 @@
+"""Simulations of the systems family, one system a file."""

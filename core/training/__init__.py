@@ -1,0 +1,1 @@
+"""Simulations of the training family, one system a file."""

@@ -1,0 +1,1 @@
+"""Scenario files, by family: a question, parameters, variants, the numbers it must show."""

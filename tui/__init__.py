@@ -1,0 +1,1 @@
+"""The explorer: plays recordings in a terminal, and runs them without one."""

@@ -1,0 +1,1 @@
+"""Screens: they only compose."""

@@ -1,0 +1,142 @@
+"""The base of every view widget: a row is painted again only when what it shows has changed.
+
+A subclass says what a row shows (`row_key`, cheap and hashable) and how it is drawn (`draw_row`); it never refreshes itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from core.views import View
+from tui.theme import Palette, system_of
+
+V = TypeVar("V", bound=View)
+
+
+class ViewWidget(Widget, Generic[V], can_focus=True):
+    """Draws one view at one step. Focused, the arrow keys move its cursor and `CursorMoved` explains what it is on."""
+
+    DEFAULT_CSS = "ViewWidget { height: 1fr; width: 1fr; }"
+
+    class CursorMoved(Message):
+        """The widget's cursor stands on something: ``text`` explains it in one line."""
+
+        def __init__(self, widget: ViewWidget[View], text: str) -> None:
+            self.widget = widget
+            self.text = text
+            super().__init__()
+
+        @property
+        def control(self) -> ViewWidget[View]:
+            return self.widget
+
+    def __init__(self, view: V, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self.view = view
+        self.step = 0
+        self.frame: object = None
+        self._painted: dict[int, Hashable] = {}
+        self._strips: dict[int, tuple[Hashable, Strip]] = {}
+        self._palette: Palette | None = None
+
+    # for subclasses ------------------------------------------------------------------------------------------------
+
+    def plan(self, size: Size) -> None:
+        """The step, the size or the cursor changed: decide what is where (windows, widths). ``self.frame`` is current."""
+
+    def row_key(self, y: int) -> Hashable:
+        """Everything row ``y`` depends on; equal keys mean an equal picture."""
+        raise NotImplementedError
+
+    def draw_row(self, y: int) -> list[Segment]:
+        """The segments of row ``y``; runs of one style merged, at most the widget's width."""
+        raise NotImplementedError
+
+    def move_cursor(self, dx: int, dy: int) -> bool:
+        """Move the widget's own cursor; False when it has none or cannot move there."""
+        return False
+
+    def explain(self) -> str:
+        """One line about what the cursor is on; '' without a cursor."""
+        return ""
+
+    # the machinery -------------------------------------------------------------------------------------------------
+
+    @property
+    def palette(self) -> Palette:
+        if self._palette is None:
+            self._palette = Palette(system_of(self.app.console.color_system), self.app.current_theme.dark)
+        return self._palette
+
+    def show(self, step: int) -> None:
+        """Draw ``step``: only the rows that differ from those painted are sent again."""
+        self.step = step
+        self.frame = self.view.at(step)
+        self.repaint()
+
+    def repaint(self) -> None:
+        if not self.size.width or self.frame is None:
+            return
+        self.plan(self.size)
+        for y in range(self.size.height):
+            key = self.row_key(y)
+            if self._painted.get(y) != key:
+                self._painted[y] = key
+                self.refresh(Region(0, y, self.size.width, 1))
+
+    def forget(self) -> None:
+        """Everything may look different now (theme, new view): paint all rows again."""
+        self._palette = None
+        self._painted.clear()
+        self._strips.clear()
+        self.repaint()
+        self.refresh()
+
+    def on_resize(self) -> None:
+        if self.frame is None:
+            self.frame = self.view.at(self.step)
+        self._painted.clear()
+        self._strips.clear()
+        self.plan(self.size)
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if self.frame is None or not width:
+            return Strip.blank(width, self.rich_style)
+        key = self.row_key(y)
+        cached = self._strips.get(y)
+        if cached is not None and cached[0] == key:
+            return cached[1]
+        base = self.rich_style
+        segments = Segment.apply_style(self.draw_row(y), base)
+        strip = Strip(segments).adjust_cell_length(width, base).simplify()
+        self._strips[y] = (key, strip)
+        self._painted[y] = key
+        return strip
+
+    def cursor_by(self, dx: int, dy: int) -> bool:
+        """Arrow keys of a focused widget come here; True when the cursor moved."""
+        moved = self.move_cursor(dx, dy)
+        if moved:
+            self.repaint()
+            self.post_message(self.CursorMoved(self, self.explain())  # type: ignore[arg-type])
+        return moved
+
+    def on_focus(self) -> None:
+        self.repaint()
+        self.post_message(self.CursorMoved(self, self.explain())  # type: ignore[arg-type])
+
+    def on_blur(self) -> None:
+        self.repaint()
+
+
+def text(content: str, style: Style | None = None) -> Segment:
+    return Segment(content, style)
