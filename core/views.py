@@ -391,7 +391,7 @@ class TableLog(View):
         role: np.ndarray | None = None,
         tail: int = 200,
     ) -> None:
-        """steps: (entries,) the step of each entry, never decreasing; values: one (entries,) array per column; role: (entries,) index into ``roles``."""
+        """steps: (entries,), never decreasing; values: one (entries,) array per column; role: (entries,) into ``roles``."""
         super().__init__()
         self.columns, self.tail, self.roles = tuple(columns), tail, tuple(roles)
         self._entry_steps, self._columns, self._role = steps, tuple(values), role

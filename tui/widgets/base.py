@@ -6,7 +6,7 @@ A subclass says what a row shows (`row_key`, cheap and hashable) and how it is d
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -29,13 +29,13 @@ class ViewWidget(Widget, Generic[V], can_focus=True):
     class CursorMoved(Message):
         """The widget's cursor stands on something: ``text`` explains it in one line."""
 
-        def __init__(self, widget: ViewWidget[View], text: str) -> None:
+        def __init__(self, widget: ViewWidget[Any], text: str) -> None:
             self.widget = widget
             self.text = text
             super().__init__()
 
         @property
-        def control(self) -> ViewWidget[View]:
+        def control(self) -> ViewWidget[Any]:
             return self.widget
 
     def __init__(self, view: V, *, id: str | None = None, classes: str | None = None) -> None:
@@ -127,12 +127,12 @@ class ViewWidget(Widget, Generic[V], can_focus=True):
         moved = self.move_cursor(dx, dy)
         if moved:
             self.repaint()
-            self.post_message(self.CursorMoved(self, self.explain())  # type: ignore[arg-type])
+            self.post_message(self.CursorMoved(self, self.explain()))
         return moved
 
     def on_focus(self) -> None:
         self.repaint()
-        self.post_message(self.CursorMoved(self, self.explain())  # type: ignore[arg-type])
+        self.post_message(self.CursorMoved(self, self.explain()))
 
     def on_blur(self) -> None:
         self.repaint()
