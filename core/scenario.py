@@ -101,7 +101,7 @@ def read(path: Path, name: str | None = None) -> Scenario:
     except OSError as error:
         raise BadInput(where, error.strerror or str(error), "a readable scenario file") from None
     try:
-        raw = tomllib.loads(text.decode("utf-8"))
+        raw = tomllib.loads(text.decode("utf-8"), parse_float=_number)
     except UnicodeDecodeError as error:
         raise BadInput(where, f"byte {error.start} is not UTF-8", "a TOML file in UTF-8") from None
     except tomllib.TOMLDecodeError as error:
@@ -170,19 +170,28 @@ def judge(scenario: Scenario, variant: str, recording: Recording) -> list[Check]
     checks = []
     for name, want in scenario.expected(variant).items():
         got = recording.fact(name) if name in recording.facts else None
-        tolerance = 0.0
-        if isinstance(want, float):
-            tolerance = _half_digit(want)
+        tolerance = want.tolerance if isinstance(want, Written) else 0.0
         if isinstance(want, int | float) and isinstance(got, int | float) and not isinstance(want, bool):
             ok = abs(got - want) <= tolerance
         else:
             ok = got == want
+        want = float(want) if isinstance(want, float) else want
         checks.append(Check(f"expect {name}", ok, got, want, tolerance, f"scenario {scenario.name}"))
     return checks
 
 
-def _half_digit(number: float) -> float:
-    """Half a unit in the last written digit, with a hair for binary rounding: 0.2727 -> 0.00005, 1.9e9 -> 5e7."""
-    mantissa, _, exponent = repr(number).partition("e")
-    places = len(mantissa.partition(".")[2].rstrip("0"))
-    return 0.5 * 10.0 ** (int(exponent or 0) - places) * (1 + 1e-9)
+def _number(text: str) -> float:
+    return Written(text) if text.lstrip("+-") not in ("inf", "nan") else float(text)
+
+
+class Written(float):
+    """A number of a scenario file that remembers its text, so that [expect] tolerates the digits that are printed."""
+
+    tolerance: float
+
+    def __new__(cls, text: str) -> Written:
+        number = super().__new__(cls, text)
+        mantissa, _, exponent = text.replace("_", "").lower().partition("e")
+        places = len(mantissa.partition(".")[2])
+        number.tolerance = 0.5 * 10.0 ** (int(exponent or 0) - places) * (1 + 1e-9)  # a hair for binary rounding
+        return number
