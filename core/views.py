@@ -7,6 +7,7 @@ glyphs and sizes belong to whoever draws. Numpy is imported only by the block wr
 
 from __future__ import annotations
 
+import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
@@ -105,11 +106,12 @@ class Gantt(View):
         self.unit = unit
         self.lane_groups = tuple(lane_groups)
         self.end = 0.0
-        self.children: dict[int, Recording] = {}
+        self.children: dict[int, Recording | Callable[[], Recording]] = {}
         self._lane, self._role, self._text, self._n, self._span_step = array("q"), array("b"), array("q"), array("q"), array("q")
         self._start, self._finish = array("d"), array("d")
         self._texts: list[str] = []
         self._text_codes: dict[str, int] = {}
+        self._filled: dict[tuple[int, int], str] = {}
         self._by_lane: list[array[int]] = [array("q") for _ in range(len(lanes))]
 
     def span(
@@ -122,9 +124,12 @@ class Gantt(View):
         n: int = 0,
         *,
         step: int | None = None,
-        child: Recording | None = None,
+        child: Recording | Callable[[], Recording] | None = None,
     ) -> int:
-        """Add one bar and return its index. ``text`` is a template over ``n`` ("F{n}"); ``child`` opens it step by step."""
+        """Add one bar and return its index. ``text`` is a template over ``n`` ("F{n}").
+
+        ``child`` opens it step by step: a finished recording, or a function that makes it when somebody asks (see `child`).
+        """
         index = len(self._span_step)
         self._lane.append(lane)
         self._start.append(start)
@@ -134,9 +139,9 @@ class Gantt(View):
         self._n.append(n)
         if child is not None:
             self.children[index] = child
-        self._place(lane, index)
         self.end = max(self.end, end)
         self._span_step.append(self._step(step))
+        self._place(lane, index)  # last: who finds a span in its lane can read all of it
         return index
 
     def spans(
@@ -156,6 +161,8 @@ class Gantt(View):
             (self._role, role_codes, np.int8), (self._text, text_codes, np.int64), (self._n, n, np.int64),
         ):  # fmt: skip
             store.frombytes(np.ascontiguousarray(values, dtype=dtype).tobytes())
+        self.end = max(self.end, float(np.max(end)))
+        self._span_step.frombytes(np.ascontiguousarray(step, dtype=np.int64).tobytes())
         order = np.lexsort((start, lane))
         bounds = np.searchsorted(np.asarray(lane)[order], np.arange(len(self.lanes) + 1))
         for row, mine in enumerate(self._by_lane):
@@ -166,8 +173,13 @@ class Gantt(View):
                 self._by_lane[row] = array("q", merged[np.argsort(starts, kind="stable")].tolist())
             else:
                 mine.frombytes(np.ascontiguousarray(block, dtype=np.int64).tobytes())
-        self.end = max(self.end, float(np.max(end)))
-        self._span_step.frombytes(np.ascontiguousarray(step, dtype=np.int64).tobytes())
+
+    def child(self, index: int) -> Recording | None:
+        """The recording that span ``index`` opens step by step, made on the first call; None when it has none."""
+        found = self.children.get(index)
+        if callable(found):
+            found = self.children[index] = found()
+        return found
 
     def __len__(self) -> int:
         return len(self._span_step)
@@ -175,8 +187,15 @@ class Gantt(View):
     def get(self, index: int) -> Span:
         return Span(
             index, self._lane[index], self._start[index], self._finish[index], ROLES[self._role[index]],
-            FORMATTER.fill(self._texts[self._text[index]], {"n": self._n[index]}), self._span_step[index],
+            self._written(self._text[index], self._n[index]), self._span_step[index],
         )  # fmt: skip
+
+    def _written(self, code: int, n: int) -> str:
+        """The text of a span; each is filled once."""
+        text = self._filled.get((code, n))
+        if text is None:
+            text = self._filled[code, n] = FORMATTER.fill(self._texts[code], {"n": n})
+        return text
 
     def at(self, step: int) -> GanttFrame:
         known = bisect_right(self._span_step, step)
@@ -199,6 +218,25 @@ class Gantt(View):
             found.append(self.get(ids[at]))
             at += 1
         return found
+
+    def spans_in(self, lane: int) -> int:
+        """How many spans ``lane`` has so far."""
+        return len(self._by_lane[lane])
+
+    def role_at(self, index: int) -> str:
+        """The role of one span, without the rest of it."""
+        return ROLES[self._role[index]]
+
+    def nearest(self, lane: int, time: float) -> int:
+        """Index of the span of ``lane`` that covers ``time`` or lies closest to it; -1 in an empty lane."""
+        ids = self._by_lane[lane]
+        at = bisect_right(ids, time, key=self._start.__getitem__)
+        near = [ids[k] for k in (at - 1, at) if 0 <= k < len(ids)]
+        return min(near, key=lambda index: max(self._start[index] - time, time - self._finish[index], 0.0), default=-1)
+
+    def current(self, frame: GanttFrame) -> range:
+        """Indices of the spans of the frame's step: a collective has one on every rank."""
+        return range(frame.span, frame.known) if frame.span >= 0 else range(0)
 
     def span_at(self, lane: int, time: float) -> int:
         """Index of the span of ``lane`` that covers ``time``, or -1."""
@@ -276,9 +314,12 @@ class Heatmap(View):
         """show: "value" writes the formatted number in each cell where it fits, "text" the cell's text, "shade" only shades."""
         super().__init__()
         self.rows, self.columns, self.unit, self.low, self.high, self.show = rows, columns, unit, low, high, show
+        self.least, self.most = math.inf, -math.inf  # of all finite values ever written: the scale never jumps while stepping
         self._cells: Cells[tuple[int, int], Cell] = Cells()
 
     def set(self, row: int, column: int, value: Value, role: str = "plain", text: str = "", *, step: int | None = None) -> None:
+        if isinstance(value, int | float) and math.isfinite(value):
+            self.least, self.most = min(self.least, value), max(self.most, value)
         self._cells.write(self._step(step), (row, column), Cell(value, role, text))
 
     def clear(self, row: int, column: int, *, step: int | None = None) -> None:

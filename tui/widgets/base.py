@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Generic, TypeVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
+from textual.theme import Theme
 from textual.widget import Widget
 
 from core.views import View
-from tui.theme import Palette, system_of
+from tui.theme import Palette
 
 V = TypeVar("V", bound=View)
 
@@ -46,6 +48,8 @@ class ViewWidget(Widget, Generic[V], can_focus=True):
         self._painted: dict[int, Hashable] = {}
         self._strips: dict[int, tuple[Hashable, Strip]] = {}
         self._palette: Palette | None = None
+        self._planned: Size | None = None
+        self._base: Style | None = None
 
     # for subclasses ------------------------------------------------------------------------------------------------
 
@@ -73,7 +77,7 @@ class ViewWidget(Widget, Generic[V], can_focus=True):
     @property
     def palette(self) -> Palette:
         if self._palette is None:
-            self._palette = Palette(system_of(self.app.console.color_system), self.app.current_theme.dark)
+            self._palette = Palette.of(self.app)
         return self._palette
 
     def show(self, step: int) -> None:
@@ -83,43 +87,81 @@ class ViewWidget(Widget, Generic[V], can_focus=True):
         self.repaint()
 
     def repaint(self) -> None:
-        if not self.size.width or self.frame is None:
+        """Send the rows that differ from those painted, each up to its last cell that differs."""
+        width, height = self.size
+        if not width or self.frame is None:
             return
-        self.plan(self.size)
-        for y in range(self.size.height):
+        self._plan()
+        changed = []
+        for y in range(height):
             key = self.row_key(y)
-            if self._painted.get(y) != key:
-                self._painted[y] = key
-                self.refresh(Region(0, y, self.size.width, 1))
+            if self._painted.get(y, ...) == key:
+                continue
+            before = self._strips.get(y)
+            extent = width
+            if before is not None and before[0] == self._painted.get(y, ...):
+                extent = differing(before[1], self._strip(y, key, width))
+            self._painted[y] = key
+            if extent:
+                changed.append(Region(0, y, extent, 1))
+        if changed:
+            self.refresh(*changed)
 
     def forget(self) -> None:
         """Everything may look different now (theme, new view): paint all rows again."""
-        self._palette = None
+        self._palette = self._base = None
         self._painted.clear()
         self._strips.clear()
-        self.repaint()
+        if self.frame is not None:
+            self.frame = self.view.at(self.step)
+            if self.size.width:
+                self._plan()
         self.refresh()
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, self._theme_changed)
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._base = None
+        self._strips.clear()
+
+    def _theme_changed(self, _: Theme) -> None:
+        self.forget()
+
+    def _plan(self) -> None:
+        if self._planned != self.size:
+            self._planned = self.size
+            self._painted.clear()
+            self._strips.clear()
+        self.plan(self.size)
 
     def on_resize(self) -> None:
         if self.frame is None:
             self.frame = self.view.at(self.step)
-        self._painted.clear()
-        self._strips.clear()
-        self.plan(self.size)
+        self._plan()
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         if self.frame is None or not width:
             return Strip.blank(width, self.rich_style)
+        if self._planned != self.size:  # a new size may be painted before its event arrives
+            self._plan()
         key = self.row_key(y)
+        strip = self._strip(y, key, width)
+        self._painted[y] = key
+        return strip
+
+    def _strip(self, y: int, key: Hashable, width: int) -> Strip:
         cached = self._strips.get(y)
         if cached is not None and cached[0] == key:
             return cached[1]
-        base = self.rich_style
+        base = self._base
+        if base is None:  # adds up the styles of all ancestors: once, not once a row
+            base = self._base = self.rich_style
         segments = Segment.apply_style(self.draw_row(y), base)
         strip = Strip(segments).adjust_cell_length(width, base).simplify()
         self._strips[y] = (key, strip)
-        self._painted[y] = key
         return strip
 
     def cursor_by(self, dx: int, dy: int) -> bool:
@@ -136,6 +178,32 @@ class ViewWidget(Widget, Generic[V], can_focus=True):
 
     def on_blur(self) -> None:
         self.repaint()
+
+
+def differing(before: Strip, after: Strip) -> int:
+    """Cells from the left up to the last one in which two strips of one width differ; 0 when they are equal.
+
+    The terminal keeps the rest of the row: a row is sent from its left edge, so only its right end can be spared.
+    """
+    old, new = list(before), list(after)
+    same = 0
+    while old and new:
+        (old_text, old_style, _), (new_text, new_style, _) = old.pop(), new.pop()
+        if old_style != new_style:
+            break
+        shorter = min(len(old_text), len(new_text))
+        common = 0
+        while common < shorter and old_text[-1 - common] == new_text[-1 - common]:
+            common += 1
+        if common:
+            same += cell_len(new_text[-common:])
+        if common < shorter:
+            break
+        if len(old_text) > shorter:
+            old.append(Segment(old_text[:-shorter], old_style))
+        elif len(new_text) > shorter:
+            new.append(Segment(new_text[:-shorter], new_style))
+    return after.cell_length - same
 
 
 def text(content: str, style: Style | None = None) -> Segment:

@@ -1,0 +1,189 @@
+"""Draws a Plot: the curves as a cached picture, the step as a mark on the axis, so that a step sends two rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Size
+from textual.timer import Timer
+
+from core.formatting import format_value
+from core.views import Plot, PlotFrame
+from tui.widgets.axes import SCALED
+from tui.widgets.base import ViewWidget
+from tui.widgets.canvas import Chart, draw_chart
+from tui.widgets.fitting import Row, centred, clip
+
+_SWATCHES = {"line": "━", "step": "━", "scatter": "•", "bar": "█"}
+
+
+class PlotWidget(ViewWidget[Plot]):
+    """Arrows left and right move a probe along the x axis and read every curve there.
+
+    The picture is drawn again when the size changes or points arrive, at most every ``redraw_after`` seconds.
+    """
+
+    redraw_after: ClassVar[float] = 0.35
+
+    probe: int | None = None
+    drawings = 0
+    _chart: Chart | None = None
+    _drawn: tuple[Size, tuple[int, ...]] | None = None
+    _drawn_at = 0.0
+    _timer: Timer | None = None
+
+    def __init__(self, view: Plot, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(view, id=id, classes=classes)
+        self.clock: Callable[[], float] = time.monotonic
+
+    def plan(self, size: Size) -> None:
+        lengths = tuple(len(curve) for curve in self.view.curves)
+        if self._drawn == (size, lengths):
+            return
+        if self._drawn is not None and self._drawn[0] == size and any(self._drawn[1]):
+            wait = self._drawn_at + self.redraw_after - self.clock()
+            if wait > 0:
+                if self._timer is None:
+                    self._timer = self.set_timer(wait, self._catch_up)
+                return
+        self._drawn, self._drawn_at = (size, lengths), self.clock()
+        self._chart = draw_chart(self.view, lengths, size.width, size.height - 1)
+        self.drawings += 1
+
+    def row_key(self, y: int) -> Hashable:
+        frame, chart = self._now(), self._chart
+        if y == 0:
+            return "heading", frame.values, self._read() if self._probing() else None
+        if chart is None:
+            return "nothing" if y == self.size.height // 2 else None
+        at = y - 1
+        if at == chart.axis:
+            return "axis", self.drawings, self._column(), self._probe_column()
+        return self.drawings, chart.rows[at] if at < len(chart.rows) else None
+
+    def draw_row(self, y: int) -> list[Segment]:
+        if y == 0:
+            return self._heading()
+        chart, at = self._chart, y - 1
+        if chart is None:
+            notice = "no room for the plot" if any(self._drawn[1] if self._drawn else ()) else "nothing to plot yet"
+            return [Segment(centred(notice, self.size.width), self.palette.style("dim"))] if y == self.size.height // 2 else []
+        if at >= len(chart.rows):
+            return []
+        if at == chart.axis:
+            return self._axis(chart)
+        return [Segment(text, self._style(curve)) for text, curve in chart.rows[at]]
+
+    def move_cursor(self, dx: int, dy: int) -> bool:
+        chart = self._chart
+        if chart is None or not chart.stops or not dx:
+            return False
+        stops = sorted(chart.stops)
+        start = next((at for at in (self._probe_column(), self._column()) if at is not None), stops[0] - dx)
+        ahead = [stop for stop in stops if (stop - start) * dx > 0]
+        if not ahead:
+            return False
+        self.probe = ahead[0] if dx > 0 else ahead[-1]
+        return True
+
+    def explain(self) -> str:
+        chart = self._chart
+        if self.probe is None or chart is None or self.probe not in chart.stops:
+            return ""
+        x = format_value(_tidy(chart.stops[self.probe]), self.view.x_unit)
+        pairs = zip(self.view.curves, self._read(), strict=False)
+        said = [f"{curve.name} {self._value(value)}" for curve, value in pairs if value is not None]
+        return f"{self.view.x} {x} · " + " · ".join(said)
+
+    # pieces --------------------------------------------------------------------------------------------------------
+
+    def _catch_up(self) -> None:
+        self._timer = None
+        self.repaint()
+
+    def _heading(self) -> list[Segment]:
+        """What the y axis is, then each curve's value at this step (at the probe while the panel is focused)."""
+        view, row, width = self.view, Row(), self.size.width
+        word = f" ({view.y_unit})" if view.y_unit and view.y_unit not in SCALED else ""
+        values = self._read() if self._probing() else self._now().values
+        keys = [self._key(number, value) for number, value in enumerate(values[: len(view.curves)])]
+        full = sum(3 + cell_len("".join(key)) for key in keys)
+        bare = sum(2 + cell_len("".join(key[1:])) for key in keys)
+        tries = ((f" {view.y}{word}", True), (f" {view.y}{word}", False), (f" {view.y}", False))
+        name, wide = next(((name, wide) for name, wide in tries if cell_len(name) + (full if wide else bare) < width), tries[-1])
+        row.add(clip(name, width), self.palette.style("dim"))
+        for number, (swatch, letter, label, amount) in enumerate(keys):
+            style = self.palette.style(view.curves[number].role)
+            text = f"{swatch if wide or not letter else ''}{letter}"
+            size = 2 + wide + cell_len(text + label + amount)
+            rest = len(keys) - number
+            if row.width + size > width - (9 if rest > 1 else 0):
+                row.add(clip(f"  … {rest} more", width - row.width), self.palette.style("dim"))
+                break
+            row.add("   " if wide else "  ").add(text, style).add(label, self.palette.style("plain"))
+            row.add(amount, self.palette.style(view.curves[number].role, bold=True))
+        return row.segments
+
+    def _key(self, number: int, value: float | None) -> tuple[str, str, str, str]:
+        """A curve in the legend: swatch, letter, name, value. A single curve needs neither swatch nor letter."""
+        curve = self.view.curves[number]
+        amount = self._value(value)
+        if len(self.view.curves) == 1:
+            return "", "", "" if curve.name == self.view.y else f"{curve.name} ", amount
+        letter = self._chart.letters.get(number, "") if self._chart else ""
+        return _SWATCHES[curve.style], letter, f" {curve.name} ", amount
+
+    def _axis(self, chart: Chart) -> list[Segment]:
+        line = list("".join(text for text, _ in chart.rows[chart.axis]))
+        marks = {}
+        column, probe = self._column(), self._probe_column()
+        if column is not None:
+            marks[column] = ("▲", self.palette.style("selected", bold=True))
+        if probe is not None:
+            marks[probe] = ("◆", self.palette.style("plain", bold=True))
+        row, start = Row(), 0
+        for at in sorted(marks):
+            if 0 <= at < len(line):
+                row.add("".join(line[start:at]), self.palette.style("dim")).add(*marks[at])
+                start = at + 1
+        return row.add("".join(line[start:]), self.palette.style("dim")).segments
+
+    def _style(self, curve: int) -> Style:
+        if curve < 0:
+            return self.palette.style("dim")
+        return self.palette.style(self.view.curves[curve].role)
+
+    def _column(self) -> int | None:
+        """The column of the step's x, None while it has none or it lies outside."""
+        cursor = self._now().cursor
+        return None if cursor is None or self._chart is None else self._chart.column(cursor)
+
+    def _probing(self) -> bool:
+        return self.has_focus and self._chart is not None and self.probe in self._chart.stops
+
+    def _probe_column(self) -> int | None:
+        return self.probe if self._probing() else None
+
+    def _read(self) -> tuple[float | None, ...]:
+        """Each curve's value at the probe: its last point up to there."""
+        chart = self._chart
+        if chart is None or self.probe is None:
+            return ()
+        return tuple(chart.value(number, chart.stops[self.probe]) for number in range(len(self.view.curves)))
+
+    def _value(self, value: float | None) -> str:
+        return format_value(_tidy(value), self.view.y_unit if self.view.y_unit in SCALED else "")
+
+    def _now(self) -> PlotFrame:
+        assert isinstance(self.frame, PlotFrame)
+        return self.frame
+
+
+def _tidy(value: float | None) -> float | int | None:
+    """Whole numbers without a fraction, so that counts read as counts."""
+    return int(value) if value is not None and value == value and abs(value) < 1e15 and value == int(value) else value
