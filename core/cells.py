@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -32,6 +32,19 @@ class Cells(Generic[Key, Held]):
         self._values.append(value)
         _apply(self._state, key, value)
         self._steps.append(step)  # published last: readers count the steps
+        written = len(self._steps)
+        if written - self._frames[-1][0] >= max(256, len(self._state)):
+            self._frames.append((written, dict(self._state)))
+
+    def write_all(self, step: int, keys: Sequence[Key], values: Sequence[Held | None]) -> None:
+        """`write` for many keys of one step, each at most once."""
+        if self._steps and step < self._steps[-1]:
+            raise ValueError(f"cell writes go forward: step {step} after {self._steps[-1]}")
+        self._keys.extend(keys)
+        self._values.extend(values)
+        for key, value in zip(keys, values, strict=True):
+            _apply(self._state, key, value)
+        self._steps.extend([step] * len(keys))  # published last: readers count the steps
         written = len(self._steps)
         if written - self._frames[-1][0] >= max(256, len(self._state)):
             self._frames.append((written, dict(self._state)))

@@ -63,7 +63,14 @@ def format_value(value: Value, unit: str = "") -> str:
     if unit == "$":
         return f"{value:,.2f}" if round(value, 2) == round(value, 6) else f"{value:,.4f}"
     number = f"{value:,}" if isinstance(value, int) else digits(float(value))
-    return number if unit in ("", "count") else f"{number} {unit}"
+    return number if unit in ("", "count") else f"{number} {_singular(unit) if number == '1' else unit}"
+
+
+def _singular(unit: str) -> str:
+    """One microbatch, one chunk: units are written in the plural."""
+    if unit.endswith(("ches", "shes", "sses", "xes")):
+        return unit[:-2]
+    return unit[:-1] if unit.endswith("s") and len(unit) > 2 else unit
 
 
 class Formatter(string.Formatter):

@@ -6,6 +6,7 @@ Only the first bytes are read (a whole file only where it is a small JSON text);
 from __future__ import annotations
 
 import json
+import re
 import stat
 import zipfile
 from collections.abc import Callable
@@ -35,7 +36,6 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG", "a PNG picture"),
     (b"\xff\xd8\xff", "a JPEG picture"),
     (b"GGUF", "a GGUF model"),
-    (b"\x93NUMPY", "a NumPy array"),
     (b"\x80\x02", "a Python pickle"),
     (b"\x80\x03", "a Python pickle"),
     (b"\x80\x04", "a Python pickle"),
@@ -114,6 +114,10 @@ def describe(path: Path) -> str:
     head = _head(path)
     if head[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
         return _describe_zip(path)
+    if head.startswith(b"\x93NUMPY"):
+        return _describe_npy(head)
+    if len(head) > 8 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") < path.stat().st_size:
+        return _describe_safetensors(path, int.from_bytes(head[:8], "little"))
     for magic, name in _MAGIC:
         if head.startswith(magic):
             return name
@@ -136,6 +140,28 @@ def _describe_zip(path: Path) -> str:
         return "an empty zip archive"
     more = f" and {len(inside) - 3} more" if len(inside) > 3 else ""
     return f"a zip archive of {', '.join(_short(name) for name in inside[:3])}{more}"
+
+
+def _describe_npy(head: bytes) -> str:
+    text = head[10:].decode("latin-1")
+    dtype, shape = re.search(r"'descr':\s*'([^']*)'", text), re.search(r"'shape':\s*(\([^)]*\))", text)
+    if dtype is None or shape is None:
+        return "a NumPy array with a header that cannot be read"
+    return f"a NumPy array of {dtype[1]} with shape {shape[1]}"
+
+
+def _describe_safetensors(path: Path, length: int) -> str:
+    if length > _LARGEST_CONFIG:
+        return "a safetensors file with very many tensors"
+    with path.open("rb") as file:
+        file.seek(8)
+        try:
+            header = json.loads(file.read(length))
+        except (ValueError, RecursionError):
+            return "binary data that starts like safetensors, with a header that is not JSON"
+    tensors = [f"{_short(name)} {entry.get('shape')}" for name, entry in header.items() if isinstance(entry, dict) and "shape" in entry]
+    more = f" and {len(tensors) - 3} more" if len(tensors) > 3 else ""
+    return f"a safetensors file of {', '.join(tensors[:3])}{more}" if tensors else "a safetensors file without tensors"
 
 
 def _describe_json(path: Path) -> str:

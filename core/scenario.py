@@ -6,18 +6,21 @@ user's own TOML file, or from a data file that is recognised by its content.
 
 from __future__ import annotations
 
+import os
 import tomllib
-from collections.abc import Iterator, Mapping
-from importlib.metadata import entry_points
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from core.errors import BadInput, nearest
 from core.formatting import Value
-from core.recording import Check, Recording
-from core.simulation import FAMILIES, Params, families, load, parse
+from core.simulation import FAMILIES, Params, families, load, parse, plugins
+
+if TYPE_CHECKING:
+    from core.recording import Check, Recording
 
 ENTRY_POINTS = "notes_tui.scenarios"
 _KEYS = {
@@ -74,14 +77,15 @@ class Scenario(msgspec.Struct, frozen=True):
 
 
 def folders() -> list[Path]:
-    """The built-in scenario folder and those that other packages declare."""
+    """The built-in scenario folder, those that other packages declare, and those NOTES_TUI_SCENARIOS names."""
     built_in = find_spec("scenarios")
     places = [Path(p) for p in (built_in.submodule_search_locations or [])] if built_in else []
-    for point in entry_points(group=ENTRY_POINTS):
+    for point in plugins(ENTRY_POINTS):
         spec = find_spec(point.value)
         if spec is not None:
             places += [Path(p) for p in (spec.submodule_search_locations or [])]
-    return places
+    own = os.environ.get("NOTES_TUI_SCENARIOS", "")
+    return places + [Path(p).expanduser() for p in own.split(os.pathsep) if p]
 
 
 def names() -> dict[str, Path]:
@@ -129,9 +133,13 @@ def read(path: Path, name: str | None = None) -> Scenario:
 
 def everything() -> Iterator[Scenario]:
     """All scenarios that can be found, family by family, in the order of their story."""
+    yield from story_order(read(path, name) for name, path in names().items())
+
+
+def story_order(scenarios: Iterable[Scenario]) -> list[Scenario]:
+    """Family by family, in the order of their story."""
     ranks = {family: k for k, family in enumerate(FAMILIES)}
-    found = [read(path, name) for name, path in names().items()]
-    yield from sorted(found, key=lambda s: (ranks.get(s.family, len(ranks)), s.order, s.name))
+    return sorted(scenarios, key=lambda s: (ranks.get(s.family, len(ranks)), s.order, s.name))
 
 
 def find(target: str) -> Scenario:
@@ -167,6 +175,8 @@ def judge(scenario: Scenario, variant: str, recording: Recording) -> list[Check]
 
     Only meaningful for unmodified parameters; a fact the recording lacks fails.
     """
+    from core.recording import Check
+
     checks = []
     for name, want in scenario.expected(variant).items():
         got = recording.fact(name) if name in recording.facts else None

@@ -6,18 +6,24 @@ Naming a simulation imports nothing; its module (and torch with it) loads when i
 from __future__ import annotations
 
 import math
+import os
+import sys
 import typing
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from core.errors import BadInput, Cancelled, nearest
-from core.recording import Recorder, Recording
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from core.recording import Recorder, Recording
 
 FAMILIES: dict[str, str] = {
     "training": "Training across devices",
@@ -31,8 +37,15 @@ FAMILIES: dict[str, str] = {
 
 # name -> (family, "module:function"); a new simulation is one line here
 REGISTRY: dict[str, tuple[str, str]] = {
+    "ddp": ("training", "core.training.ddp:ddp"),
+    "collectives": ("training", "core.training.collectives:collectives"),
     "zero": ("training", "core.training.zero:zero"),
+    "fsdp2": ("training", "core.training.fsdp2:fsdp2"),
+    "tensor_parallel": ("training", "core.training.tensor_parallel:tensor_parallel"),
+    "sequence_parallel": ("training", "core.training.sequence_parallel:sequence_parallel"),
+    "context_parallel": ("training", "core.training.context_parallel:context_parallel"),
     "pipeline": ("training", "core.training.pipeline:pipeline"),
+    "expert_parallel": ("training", "core.training.expert_parallel:expert_parallel"),
     "dispatch": ("moe", "core.moe.dispatch:dispatch"),
     "order_book": ("markets", "core.markets.order_book:order_book"),
 }
@@ -81,7 +94,7 @@ class Field(msgspec.Struct, frozen=True):
         return f"{text} ({self.description})" if self.description else text
 
 
-RunFunction = Callable[[Any, Recorder], None]
+RunFunction = Callable[[Any, "Recorder"], None]
 
 
 class Simulation(msgspec.Struct, frozen=True):
@@ -105,10 +118,41 @@ def simulation(name: str) -> Callable[[RunFunction], Simulation]:
     return declare
 
 
+def plugins(group: str) -> tuple[EntryPoint, ...]:
+    """What installed packages declare under ``group``; looked up once for each search path, for it reads every package's metadata."""
+    return _plugins(group, tuple(sys.path))
+
+
+@lru_cache(maxsize=16)
+def _plugins(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    if not any(_mentioned(group.encode(), folder or ".") for folder in path):
+        return ()  # the usual case, at a tenth of what importlib.metadata takes
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=group))
+
+
+def _mentioned(group: bytes, folder: str) -> bool:
+    """Whether a package installed in ``folder`` names ``group`` in its entry points; one packed in an archive is not looked at."""
+    try:
+        with os.scandir(folder) as found:
+            places = [entry.path for entry in found if entry.name.endswith((".dist-info", ".egg-info"))]
+    except OSError:
+        return False
+    for place in places:
+        try:
+            with open(f"{place}/entry_points.txt", "rb") as file:  # noqa: PTH123 - a Path for each would double the time
+                if group in file.read():
+                    return True
+        except OSError:
+            continue
+    return False
+
+
 def families() -> dict[str, str]:
     """Every known simulation with its family, without importing any of them."""
     found = {name: family for name, (family, _) in REGISTRY.items()}
-    for point in entry_points(group=ENTRY_POINTS):
+    for point in plugins(ENTRY_POINTS):
         found.setdefault(point.name, _plugin_family(point.value))
     return found
 
@@ -118,7 +162,7 @@ def load(name: str) -> Simulation:
     if name in REGISTRY:
         module, _, attribute = REGISTRY[name][1].partition(":")
         return typing.cast(Simulation, getattr(import_module(module), attribute))
-    for point in entry_points(group=ENTRY_POINTS):
+    for point in plugins(ENTRY_POINTS):
         if point.name == name:
             try:
                 loaded = point.load()
@@ -174,6 +218,8 @@ def record(
     ``recording`` may be handed in by somebody who reads it while it grows (see `blank`). BadInput and anything the
     simulation raises come out; `Cancelled` too, with the recording marked so.
     """
+    from core.recording import Recorder, Recording
+
     loaded = load(name)
     if not isinstance(params, Params):
         params = parse(loaded.params, params or {}, name)

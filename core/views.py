@@ -322,6 +322,12 @@ class Heatmap(View):
             self.least, self.most = min(self.least, value), max(self.most, value)
         self._cells.write(self._step(step), (row, column), Cell(value, role, text))
 
+    def put(self, places: Sequence[tuple[int, int]], cells: Sequence[Cell], *, step: int | None = None) -> None:
+        """Write many cells of one step at once, each (row, column) at most once; a Cell may be shared."""
+        numbers = [c.value for c in cells if isinstance(c.value, int | float) and math.isfinite(c.value)]
+        self.least, self.most = min([self.least, *numbers]), max([self.most, *numbers])
+        self._cells.write_all(self._step(step), places, cells)
+
     def clear(self, row: int, column: int, *, step: int | None = None) -> None:
         self._cells.write(self._step(step), (row, column), None)
 

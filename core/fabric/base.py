@@ -14,10 +14,12 @@ from typing import Generic, Literal, TypeVar
 
 import torch
 
+from core.fabric.hops import Algorithm
+
 Tensors = dict[int, torch.Tensor]
 """One tensor for each hosted rank."""
 
-Reduction = Literal["sum", "avg"]
+Reduction = Literal["sum", "avg", "max"]
 Result = TypeVar("Result")
 
 
@@ -55,6 +57,9 @@ class Fabric(ABC):
     Every rank has two streams. `compute` adds to the compute stream. A collective runs on the comm stream, once the
     compute issued before it has ended (as in torch.distributed, where the collective's stream waits for the current
     one): overlap follows from the order in which the program issues things.
+
+    ``algorithm`` says how a simulated fabric moves the values; a pair of collective and algorithm that does not exist is
+    refused (BadInput). A communication library chooses its own.
     """
 
     def __init__(self, size: int, ranks: Sequence[int]) -> None:
@@ -81,25 +86,49 @@ class Fabric(ABC):
         """Every rank gets the sum (or the average) of all tensors, each of shape (elements,).
 
         The sum is made in the tensors' own dtype, chunk by chunk in ring order. "avg" divides the finished
-        sum by the number of ranks. ``sizes`` are the chunks (default: as equal as possible), ``out`` receives the
-        result (may be ``tensors`` itself), ``n`` labels the span.
+        sum by the number of ranks, "max" takes the largest of all values instead. ``sizes`` are the chunks
+        (default: as equal as possible), ``out`` receives the result (may be ``tensors`` itself), ``n`` labels the span.
         """
 
     @abstractmethod
-    def reduce_scatter(self, tensors: Tensors, op: Reduction = "sum", *, sizes: Sequence[int] | None = None, n: int = 0) -> Work[Tensors]:
+    def reduce_scatter(
+        self,
+        tensors: Tensors,
+        op: Reduction = "sum",
+        *,
+        sizes: Sequence[int] | None = None,
+        algorithm: Algorithm = "ring",
+        n: int = 0,
+    ) -> Work[Tensors]:
         """Rank r gets chunk r of the sum (or average) of all tensors, each of shape (elements,); new tensors (sizes[r],)."""
 
     @abstractmethod
-    def all_gather(self, shards: Tensors, *, sizes: Sequence[int] | None = None, out: Tensors | None = None, n: int = 0) -> Work[Tensors]:
+    def all_gather(
+        self,
+        shards: Tensors,
+        *,
+        sizes: Sequence[int] | None = None,
+        out: Tensors | None = None,
+        algorithm: Algorithm = "ring",
+        n: int = 0,
+    ) -> Work[Tensors]:
         """Every rank gets all shards in rank order, shape (sum of sizes,). ``sizes`` are needed where shards differ in length."""
 
     @abstractmethod
-    def all_to_all(self, chunks: Mapping[int, Sequence[torch.Tensor]], *, n: int = 0) -> Work[dict[int, list[torch.Tensor]]]:
+    def all_to_all(
+        self, chunks: Mapping[int, Sequence[torch.Tensor]], *, algorithm: Algorithm = "direct", n: int = 0
+    ) -> Work[dict[int, list[torch.Tensor]]]:
         """``chunks[r][p]`` goes from rank r to rank p; the result ``[r][p]`` is what r got from p. Lengths may differ."""
 
     @abstractmethod
-    def broadcast(self, tensors: Tensors, root: int, *, algorithm: Literal["ring", "direct"] = "ring", n: int = 0) -> Work[Tensors]:
-        """Every rank's tensor is overwritten by that of ``root``: along a chain in pieces, or by the root to each rank in turn."""
+    def broadcast(self, tensors: Tensors, root: int, *, algorithm: Algorithm = "ring", n: int = 0) -> Work[Tensors]:
+        """Every rank's tensor is overwritten by that of ``root``: along a chain in pieces, down a tree, or by the root to each in turn."""
+
+    @abstractmethod
+    def reduce(
+        self, tensors: Tensors, root: int, op: Reduction = "sum", *, out: Tensors | None = None, algorithm: Algorithm = "ring", n: int = 0
+    ) -> Work[Tensors]:
+        """``root`` alone gets the sum (or average) of all tensors: the result holds its rank, where it is hosted, and no other."""
 
     # point to point ----------------------------------------------------------------------------------------------------
 

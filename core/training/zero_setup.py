@@ -64,7 +64,7 @@ class Job:
     @classmethod
     def of(cls, params: ZeroParams) -> Job:
         """BadInput for parameters that contradict each other, name nothing known or ask for too much memory."""
-        psi, name, model_layers = _full_size(params)
+        psi, name, model_layers = full_size("zero", params.parameters, params.model, params.layers)
         layout = Layout(params.layers, params.hidden, params.ranks)
         job = cls(params, psi, name, model_layers, layout, link(params.link), accelerator(params.accelerator or TIMED_ON))
         states = sum(zero_bytes.model_states(job.small, params.stage, params.ranks, params.optimizer)) * params.ranks
@@ -102,16 +102,17 @@ class Job:
         return owned * UPDATE_BYTES[self.params.optimizer] / self.device.bandwidth
 
 
-def _full_size(params: ZeroParams) -> tuple[int, str, int]:
-    """Parameters, name and layers of the full-size model: a count, or what a config.json describes."""
-    if not params.model:
-        if params.parameters < 1:
-            raise BadInput("zero.parameters", f"found {params.parameters}", "a whole number from 1, or model = the path of a config.json")
-        return params.parameters, "", params.layers
-    if params.parameters not in (0, DEFAULT_PARAMETERS):
-        found = f"found both parameters = {params.parameters:,} and model = {params.model!r}"
-        raise BadInput("zero.parameters", found, "one of the two (parameters = 0 takes the count from model)")
-    shape = read_config(params.model)
+def full_size(simulation: str, parameters: int, model: str, layers: int) -> tuple[int, str, int]:
+    """Parameters, name and layers of the full-size model: a count, or what a config.json describes. BadInput for both or none."""
+    if not model:
+        if parameters < 1:
+            found = f"found {parameters}"
+            raise BadInput(f"{simulation}.parameters", found, "a whole number from 1, or model = the path of a config.json")
+        return parameters, "", layers
+    if parameters not in (0, DEFAULT_PARAMETERS):
+        found = f"found both parameters = {parameters:,} and model = {model!r}"
+        raise BadInput(f"{simulation}.parameters", found, "one of the two (parameters = 0 takes the count from model)")
+    shape = read_config(model)
     return shape.parameters, shape.name, shape.layers
 
 

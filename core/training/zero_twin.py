@@ -45,10 +45,10 @@ class Trajectory:
     magnitude: torch.Tensor
 
 
-def ring_average(own: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """Average of ``own`` (ranks, padded) over ranks, BF16 sums in ring order: chunk j adds ranks j+1, j+2, ..., j."""
-    ranks = layout.ranks
-    chunks = own.view(ranks, ranks, layout.shard)
+def ring_average(own: torch.Tensor) -> torch.Tensor:
+    """Average of ``own`` (ranks, padded) over ranks, sums of its dtype in ring order: chunk j adds ranks j+1, j+2, ..., j."""
+    ranks = len(own)
+    chunks = own.view(ranks, ranks, -1)
     chunk = torch.arange(ranks)
     total = chunks[(chunk + 1) % ranks, chunk]
     for distance in range(2, ranks + 1):
@@ -75,7 +75,7 @@ def unsharded(
             if number == 0:
                 magnitude += (own - before).float().abs().mean(1)
             if average_each or micro == len(group) - 1:
-                mean = torch.stack([ring_average(layer, layout) for layer in own])
+                mean = torch.stack([ring_average(layer) for layer in own])
                 averaged = mean if averaged is None else averaged.add_(mean)
         assert averaged is not None
         gradients.append(averaged)

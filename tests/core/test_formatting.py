@@ -29,6 +29,8 @@ from core.formatting import FORMATTER, UNITS, format_value
         (33.0, "", "33"),
         (28.5, "", "28.5"),
         (4, "microbatches", "4 microbatches"),
+        (1, "microbatches", "1 microbatch"),
+        (1.0, "chunks", "1 chunk"),
         (579.8, "$", "579.80"),
         (579.8025, "$", "579.8025"),
         (None, "bytes", "–"),

@@ -128,8 +128,8 @@ class LadderWidget(ViewWidget[Ladder]):
     def _is_dense(self, frame: LadderFrame, rows: int) -> bool:
         """Whether a row per tick is worth it: the levels near the mid fill enough of the window (with hysteresis)."""
         mid = self._mid(frame)
-        if mid is None:
-            return self._dense
+        if mid is None:  # an empty book has no ticks to line up
+            return False
         half = max(rows // 2, 1)
         ticks = [self._tick(level.price) for level in (*frame.bids[:rows], *frame.asks[:rows])]
         near = sum(abs(tick - mid) <= half for tick in ticks)

@@ -1,0 +1,117 @@
+"""Help: what the focused panel is, and every key that works here, from the one registry."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from tui.keys import ACTIONS, SCOPE_NAMES, Scope, shown
+from tui.screens.lines import Rule, palette_of
+
+VIEW_HELP: dict[str, str] = {
+    "gantt": "Lanes over time. Each bar is one action: its letter says which kind, its length how long it takes. "
+    "Up and down change the lane, left and right go from bar to bar.",
+    "heatmap": "Rows and columns of values; a stronger shade is a larger value. The arrows move over the cells.",
+    "exchange": "Ranks side by side, what each of them holds, and the messages that travel in this step.",
+    "ladder": "The order book by price: asks above, bids below, the best prices in the middle, quantities as bars. "
+    "Up and down move over the prices.",
+    "breakdown": "Stacked bars: each is the sum of its parts. A line marks a capacity. "
+    "Up and down change the bar, left and right the part.",
+    "plot": "Curves over an axis; the mark on the axis is this step. Left and right move along the curve.",
+    "table": "Rows of values; those of this step are lit. Up and down move over the rows.",
+    "listing": "Lines of text; those that run in this step are lit.",
+}
+
+ABOUT: dict[Scope, str] = {
+    "stage": "A recording, step by step: everything was computed with real values before it is played. "
+    "Find takes text, or tags as rank:2. Until takes a fact (peak_stash >= 3) or a tag (rank:2); put < before it, or press the "
+    "backwards key, to run back. A fact counts where it begins to hold.",
+    "home": "Questions by family. Open one to step through what really happens.",
+}
+
+
+class Help(ModalScreen[None]):
+    """``kind`` is that of the focused view ('' for none); ``keys`` the keys in effect."""
+
+    DEFAULT_CSS = """
+    Help { background: transparent; align: center middle; }
+    Help > Vertical { width: 86; max-width: 96%; max-height: 92%; background: $background; }
+    Help VerticalScroll {
+        height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; border-left: solid $quiet; border-right: solid $quiet;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("escape,q,question_mark,f1,enter", "dismiss_help", "Close"),
+        ("j", "down", "Down"),
+        ("k", "up", "Up"),
+    ]
+
+    def __init__(self, scope: Scope, keys: dict[str, tuple[str, ...]], kind: str = "", title: str = "") -> None:
+        super().__init__()
+        self.scope = scope
+        self.keys = keys
+        self.kind = kind
+        self.title_text = title
+        bottom = Rule("", "bottom")
+        bottom.note = (("↑↓ scroll  Esc closes", "dim"),)
+        self.bottom = bottom
+
+    def compose(self) -> ComposeResult:
+        text = self.text()
+        box = Vertical()
+        box.styles.height = sum(1 + len(line) // 80 for line in text.plain.splitlines()) + 2
+        with box:
+            yield Rule(f"Help · {self.title_text}" if self.title_text else "Help", "top")
+            with VerticalScroll():
+                yield Static(text)
+            yield self.bottom
+
+    def text(self) -> Text:
+        palette = palette_of(self)
+        out = Text()
+        if self.kind:
+            out.append(VIEW_HELP[self.kind] + "\n\n")
+        elif self.scope in ABOUT:
+            out.append(ABOUT[self.scope] + "\n\n")
+        scopes: list[Scope] = ["panel"] if self.kind else []
+        for scope in [*scopes, self.scope, "app"]:
+            out.append(SCOPE_NAMES[scope] + "\n", palette.style("dim"))
+            for keys, line in rows(scope, self.keys):
+                out.append(f"  {keys:<18}", palette.style("plain", bold=True))
+                out.append(line + "\n")
+            out.append("\n")
+        out.rstrip()
+        return out
+
+    def on_mount(self) -> None:
+        self.query_one(VerticalScroll).focus()
+
+    def action_dismiss_help(self) -> None:
+        self.dismiss()
+
+    def action_down(self) -> None:
+        self.query_one(VerticalScroll).scroll_down(animate=False)
+
+    def action_up(self) -> None:
+        self.query_one(VerticalScroll).scroll_up(animate=False)
+
+
+def rows(scope: Scope, keys: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
+    """(keys, what they do) of one scope; the ten digits stand in one row while they keep their keys."""
+    found: list[tuple[str, str]] = []
+    digits = all(keys[f"tenth_{n}"] == (str(n),) for n in range(10))
+    for action in ACTIONS:
+        if action.scope != scope:
+            continue
+        if action.id.startswith("tenth_") and digits:
+            if action.id == "tenth_0":
+                found.append(("0-9", "Go to 0 % … 90 % of the steps"))
+            continue
+        found.append((" ".join(shown(key) for key in keys[action.id]) or "–", action.help))
+    return found
