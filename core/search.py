@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     import numpy as np
 
 _SEPARATOR = "\x00"
+_NUMBER_LETTERS = frozenset("0123456789.,-+e–∞ nainf" + _SEPARATOR)
+_UNIT_LETTERS = {
+    "": "", "bytes": "kmgtpb", "bytes/s": "kmgtpb/s", "flop": "kmgtpflo", "flop/s": "kmgtpflo/s", "elements": "kmgtpelements",
+    "s": "mµns", "%": "%", "$": "", "count": "",
+}  # fmt: skip
+"""Lower-case letters that a formatted number can hold, by its unit."""
 _TABLE = 1 << 16
 """An int column of a narrower range than this is formatted as a table of its range."""
 _STEPWISE = 4096
@@ -228,18 +234,31 @@ def _align(parts: Sequence[str | _Field], query: str, rows: np.ndarray) -> np.nd
 
 
 class _Field:
-    """The texts of one column under one format: ``codes`` (None: row i holds text i) into texts joined with separators."""
+    """The texts of one column under one format: ``codes`` (None: row i holds text i) into texts joined with separators.
 
-    def __init__(self, texts: Sequence[str], codes: np.ndarray | None) -> None:
+    They are made when a query may lie in them: ``letters`` are all that can occur (None: not known before).
+    """
+
+    def __init__(self, column: Column, spec: str, length: int) -> None:
+        self._made = False
+        self._source = (column, spec, length)
+        self.letters: frozenset[str] | None = None
+        if column.kind in ("int", "float") and (not spec or spec in _UNIT_LETTERS):
+            self.letters = _NUMBER_LETTERS.union(_UNIT_LETTERS.get(spec, ""))
+
+    def _make(self) -> None:
         import numpy as np
 
-        lowered = [text.lower().replace(_SEPARATOR, " ") for text in texts]
-        self.codes = codes
-        self.count = len(lowered)
-        self.joined = _SEPARATOR + _SEPARATOR.join(lowered) + _SEPARATOR
-        lengths = np.fromiter((len(text) + 1 for text in lowered), dtype=np.int64, count=len(lowered))
-        self.starts = np.cumsum(lengths) - lengths + 1
-        self.letters = set(self.joined)
+        column, spec, length = self._source
+        texts, self.codes = _texts(column, spec, length)
+        if column.kind == "text":
+            texts = [text.lower().replace(_SEPARATOR, " ") for text in texts]
+        self.count = len(texts)
+        self.joined = _SEPARATOR + _SEPARATOR.join(texts).lower() + _SEPARATOR
+        points = np.frombuffer(self.joined.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        self.starts = np.flatnonzero(points == 0)[:-1] + 1
+        self.letters = frozenset(map(chr, np.flatnonzero(np.bincount(points)).tolist()))
+        self._made = True
 
     def containing(self, text: str) -> np.ndarray | None:
         return self._rows(text)
@@ -255,8 +274,10 @@ class _Field:
         """Rows whose text holds ``pattern`` (a separator in it stands for an edge); None when there is none."""
         import numpy as np
 
-        if not self.letters.issuperset(pattern):
+        if self.letters is not None and not self.letters.issuperset(pattern):
             return None
+        if not self._made:
+            self._make()
         joined, at, hits = self.joined, self.joined.find(pattern), []
         while at >= 0:
             hits.append(at + (pattern[0] == _SEPARATOR))
@@ -278,7 +299,7 @@ def _field(column: Column, spec: str, length: int) -> _Field:
     kept = _FIELDS.get(key)
     if kept is not None and kept[0] is column and kept[1] == length:
         return kept[2]
-    made = _Field(*_texts(column, spec, length))
+    made = _Field(column, spec, length)
     while len(_FIELDS) >= _KEPT_FIELDS:
         _FIELDS.pop(next(iter(_FIELDS)))
     _FIELDS[key] = (column, length, made)

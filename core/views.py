@@ -270,7 +270,7 @@ class Gantt(View):
 # Grids, bars and tables ------------------------------------------------------------------------------------------
 
 
-class Cell(msgspec.Struct, frozen=True):
+class Cell(msgspec.Struct, frozen=True, gc=False):
     """A raw value with what it means; ``text`` replaces the formatted value where letters say more ("P0", "×")."""
 
     value: Value = None
@@ -461,7 +461,7 @@ class TableLog(View):
 # Exchange ----------------------------------------------------------------------------------------------------------
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, gc=False):
     """What one actor hands to another in a step. ``size`` in the view's unit; ``text`` names it."""
 
     source: int

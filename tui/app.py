@@ -226,12 +226,6 @@ class NotesApp(App[None]):
     async def _run(self, call: str, place: object) -> None:
         await self.run_action(call, cast(BaseScreen, place))
 
-    def watch_theme_again(self) -> None:
-        """Colours that widgets worked out for themselves are worked out anew."""
-        base = self._base()
-        if base is not None:
-            base.forget()
-
     # ending --------------------------------------------------------------------------------------------------------
 
     def _give_the_terminal_back(self) -> None:

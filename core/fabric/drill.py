@@ -90,6 +90,8 @@ class Drill:
             rec.fact(
                 "scale", self.clocks.scale, note="bytes of the full-size model that each byte moved stands for; sizes are the full ones"
             )
+        if self.divide_by > 1:
+            rec.fact("divided_by", self.divide_by, "count", note="the finished sums, which makes them averages")
         run = HopByHop(rec, job)
         run.play()
         run.check()

@@ -63,6 +63,7 @@ class HopByHop:
         self.began = float(job.start.min())
         self.shown_at = self.began
         self.row = 0
+        self.crossing = np.zeros(0, dtype=bool)
         self.counted = Counted(np.zeros(job.schedule.ranks, dtype=np.int64))
         self.want = [job.schedule.wanted(rank) for rank in range(job.schedule.ranks)]
         self.places = sum(map(len, self.want))
@@ -101,33 +102,38 @@ class HopByHop:
         self.contributors.round(transfers)
         if self.job.kept is not None:
             moved = [sum(self.job.sizes[c] for c in t.chunks) * self.job.itemsize for t in transfers]
-        real = [(t, size) for t, size in zip(transfers, moved, strict=True) if size]
         row, self.row = self.row, self.row + 1
-        if not real:
-            return
-        going = [t for t, _ in real]
-        size = np.array([size for _, size in real], dtype=np.int64)
-        source, target = np.array([(t.source, t.target) for t in going], dtype=np.int64).T
-        clocks = self.job.clocks
+        landed = [(t.target, c) for t in transfers for c in t.chunks]
+        spent = [(t.source, c) for t in transfers if t.mode == "reduce" for c in t.chunks]
+        self.finished.update(place for place in landed if self._done(*place))
+        self._paint(dict.fromkeys([*spent, *landed]))
+        going = [t for t, size in zip(transfers, moved, strict=True) if size]
+        if going:
+            size = np.array([size for size in moved if size], dtype=np.int64)
+            self._time(going, size, row)
+            self._facts()
+            self._tell(phase, hop, going, size)
+
+    def _time(self, going: list[Transfer], size: np.ndarray, row: int) -> None:
+        """Let the messages that carry anything cross their links; count them and draw them."""
+        source = np.fromiter((t.source for t in going), np.int64, len(going))
+        target = np.fromiter((t.target for t in going), np.int64, len(going))
+        clocks, counted = self.job.clocks, self.counted
         times = clocks.round(self.at, source, target, size)
         self.at = times.after
-        np.add.at(self.counted.sent, source, size)
-        self.counted.between += int(size[clocks.node[source] != clocks.node[target]].sum())
-        self.counted.hops += len(real)
-        self.counted.rounds += 1
-        self.counted.seconds = float(self.at.max()) - self.began
-        landed = [(t.target, c) for t in going for c in t.chunks]
-        spent = [(t.source, c) for t in going if t.mode == "reduce" for c in t.chunks]
-        self.finished.update(place for place in landed if self._done(*place))
-        self.views.messages(row, going, size * clocks.scale, times.start, times.end)
-        self._paint(dict.fromkeys([*spent, *landed]))
-        self._facts()
+        np.add.at(counted.sent, source, size)
+        self.crossing = clocks.node[source] != clocks.node[target]
+        counted.between += int(size[self.crossing].sum())
+        counted.hops += len(going)
+        counted.rounds += 1
+        counted.seconds = float(self.at.max()) - self.began
+        self.views.messages(row, going, size * clocks.scale, source, target, times)
         self.shown_at = max(self.shown_at, float(times.start.min()))
-        self._tell(phase, hop, going, size)
 
     def _tell(self, phase: Phase, hop: int, going: list[Transfer], size: np.ndarray) -> None:
         first = going[0]
-        title, detail = text.ROUND[self.schedule.algorithm, phase.name]
+        across = self.job.clocks.inter_link is not None
+        title, detail = (text.ROUND_ACROSS_NODES if across else text.ROUND)[self.schedule.algorithm, phase.name]
         self.rec.step(
             title,
             detail,
@@ -140,6 +146,7 @@ class HopByHop:
             chunks=len(first.chunks),
             size=float(size[0]) * self.job.clocks.scale,
             messages=len(going),
+            between_nodes=int(self.crossing.sum()),
             after=self.contributors.held[first.target].get(first.chunks[0], 0).bit_count(),
             distance=abs(first.target - first.source),
             ranks=self.schedule.ranks,
@@ -153,12 +160,14 @@ class HopByHop:
         self.mover.settle()
         held = [set(chunks) for chunks in self.contributors.held]
         self.contributors.settle(self.schedule)
-        self._paint([(rank, chunk) for rank, chunks in enumerate(held) for chunk in chunks - set(self.contributors.held[rank])])
+        gone = [(rank, chunk) for rank, chunks in enumerate(held) for chunk in chunks - set(self.contributors.held[rank])]
+        divided = [(rank, chunk) for rank, chunks in self.schedule.owners for chunk in chunks] if self.job.divide_by > 1 else []
+        self._paint([*gone, *divided])
         summed = [phase for phase in before if phase.rounds]
         if not more or not summed:
             return
         title, detail = text.HALFWAY[summed[-1].name]
-        self.shown_at = max(self.shown_at, float(self.at.min()))
+        self.shown_at = max([self.shown_at, *(float(self.at[rank]) for rank, _ in self.schedule.owners)])
         sent = float(self.counted.sent.max()) * self.job.clocks.scale
         self.rec.step(title, detail, time=self.shown_at, ranks=self.schedule.ranks, root=self.schedule.root, sent=sent)
 

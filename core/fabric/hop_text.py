@@ -34,12 +34,12 @@ START: dict[str, tuple[str, str]] = {
 
 _TRAVELS = (
     "Rank {source} sends chunk {chunk} ({size:bytes}) to rank {target}, its neighbour, which adds its own values: the partial sum "
-    "now has the values of {after} of {ranks} ranks. All {messages} messages of the hop leave at the same time, each on its own "
+    "now has the values of {after} of {ranks} ranks. The {messages} messages of the hop travel side by side, each on its own "
     "link."
 )
 _PASSED_ON = (
     "Rank {source} passes chunk {chunk} ({size:bytes}) on to rank {target}. Nothing is added any more: {finished} of {places} places are "
-    "filled. All {messages} messages of the hop leave at the same time."
+    "filled. The {messages} messages of the hop travel side by side."
 )
 ROUND: dict[tuple[str, str], tuple[str, str]] = {
     ("ring", "reduce-scatter"): ("Reduce-scatter, hop {hop} of {hops}: partial sums move one rank on", _TRAVELS),
@@ -90,12 +90,12 @@ ROUND: dict[tuple[str, str], tuple[str, str]] = {
     ("direct", "reduce-scatter"): (
         "Reduce-scatter, round {hop} of {hops}: every rank sends a chunk to its owner",
         "Rank {source} sends its values of chunk {chunk} ({size:bytes}) straight to rank {target}, the owner, which adds them: "
-        "{after} of {ranks} ranks are in the sum there. {messages} messages at the same time.",
+        "{after} of {ranks} ranks are in the sum there. {messages} messages side by side.",
     ),
     ("direct", "all-gather"): (
         "All-gather, round {hop} of {hops}: every owner sends its chunk to another rank",
         "Rank {source} sends its own chunk ({size:bytes}) straight to rank {target}: {finished} of {places} places are filled. "
-        "{messages} messages at the same time.",
+        "{messages} messages side by side.",
     ),
     ("direct", "broadcast"): (
         "Broadcast, message {hop} of {hops}: rank {source} sends the whole array to rank {target}",
@@ -108,9 +108,14 @@ ROUND: dict[tuple[str, str], tuple[str, str]] = {
     ),
     ("direct", "all-to-all"): (
         "All-to-all, round {hop} of {hops}: every rank sends a block to the rank {hop} places on",
-        "Rank {source} sends rank {target} the block that is meant for it ({size:bytes}). {messages} messages at the same time, "
+        "Rank {source} sends rank {target} the block that is meant for it ({size:bytes}). {messages} messages side by side, "
         "{finished} of {places} blocks are where they belong.",
     ),
+}
+
+ROUND_ACROSS_NODES = {
+    key: (title, detail + " Messages that cross nodes, on the link between them: {between_nodes}.")
+    for key, (title, detail) in ROUND.items()
 }
 
 HALFWAY: dict[str, tuple[str, str]] = {

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from core.fabric.clock import Hop
 from core.fabric.hops import Contributors, Schedule, Transfer
 from core.recording import Recorder
 from core.views import Axis, Cell, Exchange, Gantt, Heatmap, Listing
@@ -44,7 +45,7 @@ class HopViews:
         self.gantt = rec.panel("Links", Gantt(axis, "s", lane_groups=groups), 1.2)
         self.listing = rec.panel("Schedule", Listing(listed(schedule)), 0.6, beside=True)
         self._count_cells: dict[int, Cell] = {}
-        self._spans: list[tuple[int, Sequence[Transfer], np.ndarray, np.ndarray]] = []
+        self._spans: list[tuple[np.ndarray, ...]] = []
 
     def column(self, chunk: int) -> int:
         """A block of an all-to-all stands under the rank it came from."""
@@ -87,31 +88,29 @@ class HopViews:
         name = f"b{column}" if self.blocks else f"c{column}" if self.schedule.chunks > 1 else "all"
         self.exchange.hold(rank, column, None, self._role(count), f"{name} {mark}")
 
-    def messages(self, row: int, transfers: Sequence[Transfer], bytes_: np.ndarray, start: np.ndarray, end: np.ndarray) -> None:
+    def messages(self, row: int, going: Sequence[Transfer], size: np.ndarray, source: np.ndarray, target: np.ndarray, times: Hop) -> None:
         """This step's arrows, and (kept for `finish`) its spans."""
-        step = self.exchange.now()
-        for transfer, size in zip(transfers, bytes_.tolist(), strict=True):
-            self.exchange.send(transfer.source, transfer.target, size, "comm", self._named(transfer))
+        for transfer, bytes_ in zip(going, size.tolist(), strict=True):
+            self.exchange.send(transfer.source, transfer.target, bytes_, "comm", self._named(transfer))
         self.listing.light(row)
-        self._spans.append((step, transfers, start, end))
+        chunk = np.fromiter((t.chunks[0] if len(t.chunks) == 1 else -1 for t in going), np.int64, len(going))
+        step = np.full(len(going), self.exchange.now())
+        self._spans.append((step, source, target, chunk, times.start, times.end))
 
     def finish(self) -> None:
         """Write all spans at once."""
         if not self._spans:
             return
         both = self.one_by_one
-        chunk = np.array([t.chunks[0] if len(t.chunks) == 1 else -1 for _, transfers, _, _ in self._spans for t in transfers])
-        ends = np.array([(t.source, t.target) for _, transfers, _, _ in self._spans for t in transfers]).T
-        step = np.concatenate([np.full(len(transfers), step) for step, transfers, _, _ in self._spans])
-        start, end = (np.concatenate([entry[k] for entry in self._spans]) for k in (2, 3))
+        step, source, target, chunk, start, end = (np.concatenate(part) for part in zip(*self._spans, strict=True))
         named = 1 if self.blocks else 0 if self.schedule.chunks > 1 else 2
         text = np.where(chunk < 0, 2, named)
         number = chunk // self.schedule.ranks if self.blocks else np.maximum(chunk, 0)
-        lane = ends[0] * 2 if both else ends[0]
+        lane = source * 2 if both else source
         role = np.zeros(len(lane), dtype=np.int64)
         if both:  # sends and receives of one step stay together: spans are written in order of their steps
             order = np.argsort(np.concatenate([step, step]), kind="stable")
-            lane = np.concatenate([lane, ends[1] * 2 + 1])[order]
+            lane = np.concatenate([lane, target * 2 + 1])[order]
             role = np.concatenate([role, role + 1])[order]
             start, end, text, number, step = (np.concatenate([x, x])[order] for x in (start, end, text, number, step))
         self.gantt.spans(lane, start, end, role, text, number, step, roles=["comm", "buffer"], texts=["c{n}", "b{n}", ""])

@@ -180,7 +180,8 @@ class SimulatedFabric(Fabric):
                 sizes = mover.round(transfers)
                 for transfer, size in zip(transfers, sizes, strict=True):
                     self.traffic[transfer.source].bytes_sent += size
-                source, target = np.array([(t.source, t.target) for t in transfers], dtype=np.int64).T
+                source = np.fromiter((t.source for t in transfers), np.int64, len(transfers))
+                target = np.fromiter((t.target for t in transfers), np.int64, len(transfers))
                 at = self.clocks.round(at, source, target, np.array(sizes)).after
         if schedule.settled == len(schedule.phases):
             mover.settle()

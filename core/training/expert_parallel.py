@@ -118,7 +118,7 @@ class Layer:
         copies = one_per_expert if self.job.params.copies == "expert" else one_per_target
         sent: dict[int, Sent] = {rank: copies(mine, target(rank, mine.experts.clamp(min=0)), fabric.size) for rank, mine in rows.items()}
 
-        self.charge(self.job.dispatch_copy, next(iter(sent.values())).rows.packed().shape[1])
+        self.story.charge(self.job.dispatch_copy, next(iter(sent.values())).rows.packed().shape[1])
         began = fabric.now()
         work = fabric.all_to_all({rank: list(torch.split(mine.rows.packed(), mine.counts)) for rank, mine in sent.items()})
         self.story.dispatching(sent, began)
@@ -127,7 +127,7 @@ class Layer:
 
         partial = inner({rank: Rows.unpacked(torch.cat(parts), hidden) for rank, parts in got.items()})
 
-        self.charge(self.job.combine_copy, hidden)
+        self.story.charge(self.job.combine_copy, hidden)
         began = fabric.now()
         work = fabric.all_to_all({rank: list(torch.split(partial[rank], [len(part) for part in got[rank]])) for rank in fabric.ranks}, n=1)
         self.story.combining(sent, began)
@@ -159,10 +159,6 @@ class Layer:
         """On the node that has each expert, the rank that stands where ``rank`` stands on its own: it passes the token on."""
         size = self.job.node_size
         return self.owner(rank, experts) // size * size + rank % size
-
-    def charge(self, copy: int, width: int) -> None:
-        """From now on a row of ``width`` fp64 numbers takes the time of ``copy`` bytes."""
-        self.fabric.clocks.scale = copy / (8 * width)
 
 
 def as_sent(x: Tensor, form: str) -> Tensor:

@@ -110,6 +110,10 @@ class Story:
 
     # all-to-alls ---------------------------------------------------------------------------------------------------------------
 
+    def charge(self, copy: int, width: int) -> None:
+        """From now on a row of ``width`` fp64 numbers takes the time of ``copy`` bytes."""
+        self.fabric.clocks.scale = copy / (8 * width)
+
     def dispatching(self, sent: dict[int, Sent], began: float) -> None:
         """Copies have been issued."""
         p = self.job.params

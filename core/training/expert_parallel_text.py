@@ -54,7 +54,7 @@ ARRIVED_DETAIL = (
 HOTTEST = "Rank {rank} is the hottest: it receives {ratio:.2f} times the mean, and everyone's all-to-all waits for it"
 HOTTEST_DETAIL = (
     "{received:bytes} from other ranks go through one link, one message after the other, until {end:s}. Every other rank has one message "
-    "in that queue, so none is done with sending much earlier: with even loads all would be done at {even:s}."
+    "in that queue and waits for its turn: with even loads all would be done at {even:s}."
 )
 ALL_ARRIVED = "Every rank has its copies; rank {rank}, the hottest, receives {ratio:.2f} times the mean"
 

@@ -288,7 +288,9 @@ class Training:
         """Whole tensors from every rank's rows, for comparison."""
         ranks = self.fabric.ranks
         parts = {group.name: [of(group, rank) for rank in ranks] for group in self.job.groups}
-        return {group.name: {name: torch.cat([part[name] for part in parts[group.name]]) for name in group.shapes} for group in self.job.groups}
+        return {
+            group.name: {name: torch.cat([part[name] for part in parts[group.name]]) for name in group.shapes} for group in self.job.groups
+        }
 
     def tell(self, title: str, detail: str, time: float, **values: int | float | str) -> None:
         """Close a step: what the fullest rank holds now, in all and by part."""
@@ -316,7 +318,9 @@ class Training:
         rec.fact("all_gathers", calls["all_gather"] // p.steps, "count", note="calls in one optimizer step")
         rec.fact("reduce_scatters", calls["reduce_scatter"] // p.steps, "count", note="calls in one optimizer step")
         traffic = self.fabric.traffic[self.fabric.ranks[0]]
-        rec.fact("comm_elements_per_rank", traffic.elements * scale / p.steps, "elements", note="handed to collectives in one optimizer step")
+        rec.fact(
+            "comm_elements_per_rank", traffic.elements * scale / p.steps, "elements", note="handed to collectives in one optimizer step"
+        )
         rec.fact("bytes_sent_per_rank", traffic.bytes_sent * scale / p.steps, "bytes", note="on the wire in one optimizer step")
         how = f"{self.job.device.name} at {UTILISATION:.0%} of its {p.param_dtype} peak, {self.job.link.name}"
         rec.fact("step_time", self.fabric.now() / p.steps, "s", note=how)

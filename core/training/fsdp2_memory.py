@@ -82,7 +82,8 @@ class Memory:
 
     def total(self) -> np.ndarray:
         """Bytes (ranks,) held now."""
-        return np.sum([self.live[part] for part in PARTS], axis=0)
+        held: np.ndarray = np.sum([self.live[part] for part in PARTS], axis=0)
+        return held
 
     def walked(self, part: str, rank: int) -> int:
         """The same as ``live[part][rank]``, counted again from the tensors that are there."""

@@ -68,7 +68,9 @@ class Job:
         saved = 44 * params.batch * params.hidden * params.layers
         held = job.elements * (24 + 12 * params.ranks) + saved * params.ranks
         if held > MOST_BYTES:
-            found = f"hidden={params.hidden}, layers={params.layers}, batch={params.batch} on {params.ranks} ranks takes {held / 1e9:.1f} GB"
+            found = (
+                f"hidden={params.hidden}, layers={params.layers}, batch={params.batch} on {params.ranks} ranks takes {held / 1e9:.1f} GB"
+            )
             raise BadInput("fsdp2.hidden", found, f"tensors of all simulated ranks up to {MOST_BYTES / 1e9:.0f} GB")
         return job
 

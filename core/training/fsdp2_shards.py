@@ -66,13 +66,13 @@ class Group:
     def pack(self, shards: Mapping[str, Tensor], dtype: torch.dtype) -> Tensor:
         """All shards of a rank as one vector (shard,) of ``dtype``, ready to be gathered."""
         flat = next(iter(shards.values())).new_zeros(self.shard, dtype=dtype)
-        for place, shard in zip(flat.split(list(self.lengths.values())), shards.values(), strict=True):
+        for place, shard in zip(torch.split(flat, list(self.lengths.values())), shards.values(), strict=True):
             place[: shard.numel()].copy_(shard.reshape(-1))
         return flat
 
     def unpack(self, gathered: Tensor) -> dict[str, Tensor]:
         """Whole parameters from all ranks' vectors (ranks x shard,): new tensors whose storage keeps the padding behind the last row."""
-        by_rank = gathered.view(self.ranks, self.shard).split(list(self.lengths.values()), dim=1)
+        by_rank = torch.split(gathered.view(self.ranks, self.shard), list(self.lengths.values()), dim=1)
         values = {}
         for part, (name, shape) in zip(by_rank, self.shapes.items(), strict=True):
             padded = torch.empty(part.numel(), dtype=part.dtype, device=part.device)
@@ -83,7 +83,7 @@ class Group:
     def pack_gradients(self, gradients: Mapping[str, Tensor], dtype: torch.dtype) -> Tensor:
         """Whole gradients as one vector (ranks x shard,) of ``dtype`` in which chunk r is rank r's rows, ready to be reduced."""
         flat = next(iter(gradients.values())).new_zeros(self.ranks * self.shard, dtype=dtype)
-        by_rank = flat.view(self.ranks, self.shard).split(list(self.lengths.values()), dim=1)
+        by_rank = torch.split(flat.view(self.ranks, self.shard), list(self.lengths.values()), dim=1)
         for part, gradient in zip(by_rank, gradients.values(), strict=True):
             row = gradient[:1].numel()
             each = part.shape[1] // row if row else 0
@@ -95,7 +95,7 @@ class Group:
     def views(self, shard: Tensor, rank: int) -> dict[str, Tensor]:
         """Each parameter's rows of ``rank`` in a reduced vector (shard,)."""
         found = {}
-        for part, (name, shape) in zip(shard.split(list(self.lengths.values())), self.shapes.items(), strict=True):
+        for part, (name, shape) in zip(torch.split(shard, list(self.lengths.values())), self.shapes.items(), strict=True):
             rows = self.rows(name, rank)
             found[name] = part.view(-1, *shape[1:])[: rows.stop - rows.start]
         return found

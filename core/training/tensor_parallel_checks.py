@@ -80,7 +80,8 @@ def traffic(rec: Recorder, run: TensorParallel, in_bf16: TensorParallel) -> None
     formula = megatron_bytes.wire_bytes(run.shape, run.layout)
     rec.check("bytes sent in BF16, counted hop by hop", layer_sent, formula, 0.5, oracle)
     waited = float(run.fabric.clocks.waited.max())
-    note = f"of a layer {run.job.magnify} times as wide and as long, with its loss; {run.job.device.name}, {run.job.link.name}"
+    size = f"a layer {run.job.magnify} times as wide and as long" if run.job.magnify > 1 else "this layer"
+    note = f"of {size}, with its loss; {run.job.device.name}, {run.job.link.name}"
     rec.fact("step_time", run.fabric.now(), "s", note=note)
     rec.fact("exposed_comm_time", waited, "s", note="compute waits for communication, the slowest rank")
     rec.fact("exposed_comm_share", waited / run.fabric.now(), "%", note="exposed_comm_time of step_time")

@@ -13,40 +13,40 @@ SPANS = {
     "head": "head",
 }
 
-_SIZES = (
-    "Sizes are BF16 with one-byte dropout masks; times are those of a layer {magnify} times as wide and as long. The values on screen "
-    "are computed in fp64, so that an error of the method is no rounding."
-)
+SIZES = "Sizes are BF16 with one-byte dropout masks."
+TIMED = " Times are those of a layer {magnify} times as wide and as long."
+VALUES = " The values on screen are computed in fp64, so that an error of the method is no rounding."
+NO_VALUES = " This layer is too large for this machine: shapes, saved tensors and messages are real, values are not computed."
 START = {
     "column_row": (
         "Each rank holds some heads, some columns of A and the same rows of B",
         "MLP = GeLU(XA)B. A is cut by columns, B by rows, QKV by heads and the output projection by rows: {share:%} of each on a rank. "
-        "Norms and row biases are whole everywhere. " + _SIZES,
+        "Norms and row biases are whole everywhere. ",
     ),
     "column_column": (
         "Each rank holds some heads, some columns of A and some columns of B",
         "MLP = GeLU(XA)B with both matrices cut by columns: {share:%} of each on a rank. A column of B needs all columns of GeLU(XA), "
-        "and a rank has {share:%} of them. " + _SIZES,
+        "and a rank has {share:%} of them. ",
     ),
     "row_first": (
         "Each rank holds some heads, some rows of A and all of B",
         "MLP = GeLU(XA)B with A cut by rows, so each rank can only add its part X_r A_r to XA. This run applies GeLU to the part, as if "
-        "that were allowed: it is wrong on purpose. B stays whole, so that nothing else can be the reason. " + _SIZES,
+        "that were allowed: it is wrong on purpose. B stays whole, so that nothing else can be the reason. ",
     ),
     "tp": (
         "Tensor parallelism: heads, columns of A and rows of B are cut; norms and dropouts are not",
         "On {ranks} ranks {share:%} of every large matrix is here, but all {tokens:count} tokens go through the norms, dropouts and "
-        "residuals of every rank, and all of that is saved for backward {ranks} times over. " + _SIZES,
+        "residuals of every rank, and all of that is saved for backward {ranks} times over. ",
     ),
     "tp_sp": (
         "Between the blocks each rank has some tokens: norms and dropouts are cut along the sequence",
         "A norm and a dropout look at one token at a time, so {own_tokens:count} of {tokens:count} tokens on each of {ranks} ranks are "
-        "enough. Attention and MLP still take all tokens: they are gathered where a block starts. " + _SIZES,
+        "enough. Attention and MLP still take all tokens: they are gathered where a block starts. ",
     ),
     "tp_sp_regather": (
         "Between the blocks each rank has some tokens, and of a block's input it keeps only those",
         "Norms and dropouts work on {own_tokens:count} of {tokens:count} tokens. The gathered input of a block is thrown away after use "
-        "and gathered once more in backward. " + _SIZES,
+        "and gathered once more in backward. ",
     ),
 }
 
@@ -155,10 +155,8 @@ SCATTER_COLUMNS = (
 )
 
 LOGITS = "Each rank computes the logits of its own {rows} rows of the vocabulary"
-LOGITS_DETAIL = (
-    "Logits are never gathered: {tokens:count} tokens x {vocabulary:count} words would be {size:bytes}. {padding:count} rows fill the "
-    "vocabulary up to equal parts; their logits are -inf."
-)
+LOGITS_DETAIL = "Logits are never gathered: {tokens:count} tokens x {vocabulary:count} words would be {size:bytes}."
+PADDED = " The last {padding:count} rows only fill the vocabulary up to equal parts; their logits are -inf."
 LOSS = "Three all-reduces of one number a token give the loss: {loss:.4f}"
 LOSS_DETAIL = (
     "The largest logit (max), the sum of exponentials and the target's logit (sums), each {size:bytes} in fp32. "

@@ -78,6 +78,8 @@ class Story:
             self._weight(row, parameter, "parameter")
         self.show("input", *self.tokens())
         title, detail = text.START[self.layout]
+        detail += text.SIZES + (text.TIMED if layer.job.magnify > 1 else "")
+        detail += text.NO_VALUES if layer.problem.x.is_meta else text.VALUES
         self.tell(title, detail, magnify=layer.job.magnify, share=1 / self.t)
 
     def panels(self) -> None:
@@ -175,7 +177,8 @@ class Story:
         self.show("logits", "activation", 1 / self.t, lambda rank: self._part("w", rank))
         padding = self.shape.padded_vocabulary - self.shape.vocabulary
         size = self.shape.tokens * self.shape.padded_vocabulary * BYTES
-        self.tell(text.LOGITS, text.LOGITS_DETAIL, rows=rows, vocabulary=self.shape.vocabulary, size=size, padding=padding)
+        detail = text.LOGITS_DETAIL + (text.PADDED if padding else "")
+        self.tell(text.LOGITS, detail, rows=rows, vocabulary=self.shape.vocabulary, size=size, padding=padding)
 
     def loss(self, loss: Tensors) -> None:
         size = self.shape.tokens * 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -181,14 +180,15 @@ def test_a_million_steps_are_searched_at_once() -> None:
         quantity=rng.integers(1, 900, size=steps),
         price=np.round(100 + rng.normal(size=steps), 2),
     )
-    wall = SimpleNamespace(start=time.perf_counter())
+    start = time.perf_counter()
     first = find(rec.recording, "buys 100 at 99.9")
-    wall.cold = time.perf_counter() - wall.start
-    wall.start = time.perf_counter()
+    cold = time.perf_counter() - start
+    find(rec.recording, "order 12")
+    start = time.perf_counter()
     again = find(rec.recording, "order 123456 ")
-    wall.warm = time.perf_counter() - wall.start
+    warm = time.perf_counter() - start
     assert len(again) == 1
     for step in first.steps[:50].tolist():
         assert "buys 100 at 99.9" in rec.recording.title(step)
-    assert wall.cold < 3.0
-    assert wall.warm < 0.5
+    assert cold < 1.5
+    assert warm < 0.5

@@ -75,6 +75,9 @@ class BaseScreen(Screen[None]):
             yield self.footer
         yield TooSmall()
 
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.forget())
+
     def on_resize(self, event: events.Resize) -> None:
         width, height = event.size
         small = width < SMALLEST[0] or height < SMALLEST[1]

@@ -207,7 +207,8 @@ class Form(ModalScreen[None]):
             except BadInput:
                 error = row.field.allowed
         row.show(error)
-        self._tell(row)
+        if row.entry.has_focus:
+            self._tell(row)
 
     def _tell(self, row: FormRow) -> None:
         """The line below the fields: what is wrong in this one, or what it means."""

@@ -87,14 +87,9 @@ class StageBase(BaseScreen):
         if step:
             run.player.want(step)
             if start_step is None and not self._message[0]:
-                start = shown(self.notes_keys("start")[-1])
+                start = shown(next(reversed(self.notes.keys["start"]), "home"))
                 self._message = (f"continued at step {step + 1:,}; {start} goes to the start", "dim")
         self.runs.front = run
-
-    def notes_keys(self, action: str) -> tuple[str, ...]:
-        from textual._context import active_app
-
-        return active_app.get().keys[action]  # type: ignore[attr-defined, no-any-return]
 
     def make_run(self, variant: str, overrides: Mapping[str, object], label: str = "") -> Run:
         """A run that is not started yet, among the runs of this stage."""
@@ -108,12 +103,12 @@ class StageBase(BaseScreen):
         yield Horizontal(id="runs")
         yield self.scrubber
 
-    async def on_mount(self) -> None:
+    def on_mount(self) -> None:
         self._recorders = Recorders(self.post_message)
         self.notes.recorders.append(self._recorders)
         front = self.front
         self.start(front)
-        await self.set_out()
+        self.call_later(self.set_out)
 
     @property
     def front(self) -> Run:

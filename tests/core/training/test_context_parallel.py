@@ -6,6 +6,7 @@ from itertools import pairwise, product
 import msgspec
 import pytest
 import torch
+from one_rank_fabric import Network, Silent
 
 from core.attention import online_softmax
 from core.errors import BadInput
@@ -14,6 +15,7 @@ from core.hardware import LINKS
 from core.recording import Recorder, Recording, first_difference
 from core.simulation import parse
 from core.training import context_parallel as module
+from core.training import context_parallel_checks as checks
 from core.training import context_parallel_ring as ring_module
 from core.training import context_parallel_splits as splits
 from core.training import context_parallel_ulysses as ulysses_module
@@ -68,6 +70,12 @@ def test_positions_counted_from_zero_on_every_rank_are_visibly_wrong(split, meth
     assert rec.fact("max_error") > 1e-3
 
 
+@pytest.mark.parametrize(("method", "split", "causal"), product(METHODS, SPLITS, (True, False)))
+def test_chunks_of_a_single_token_work(method, split, causal):
+    rec = run(ranks=4, sequence=8 if split == "zigzag" else 4, method=method, split=split, causal=causal, kv_heads=4)
+    assert not failed(rec)
+
+
 def test_many_ranks_get_one_step_a_hop_and_the_same_answer():
     rec = run(ranks=16, sequence=64, split="contiguous")
     assert not failed(rec)
@@ -86,6 +94,28 @@ def test_online_softmax_gives_softmax_even_where_the_first_tiles_are_masked():
     scores = (q @ k.transpose(-1, -2) / 2).masked_fill(~mask, -torch.inf)
     assert torch.allclose(out, torch.softmax(scores, -1) @ v, atol=1e-14)
     assert torch.allclose(lse, torch.logsumexp(scores, -1), atol=1e-14)
+
+
+@pytest.mark.parametrize(("method", "split"), product(METHODS, SPLITS))
+def test_a_rank_needs_no_other_rank_in_its_process(method, split):
+    params = parse(context_parallel.params, {**SMALL, "ranks": 4, "kv_heads": 4, "method": method, "split": split})
+    job = Job.of(params)
+    whole = checks.Whole.draw(job, torch.Generator().manual_seed(1), "cpu")
+
+    def program(fabric):
+        alone = object.__new__(Run)
+        alone.job, alone.fabric, alone.device, alone.story, alone.views = job, fabric, "cpu", Silent(), Silent()
+        alone.work, alone.busy, alone.counted, alone.miscounted = ({fabric.rank: 0} for _ in range(4))
+        alone.miscounted = 0
+        attention = module.METHODS[method](alone)
+        out = attention.forward(alone.rotated(alone.local(whole.q)), alone.rotated_keys(alone.local(whole.kv)))
+        grad_q, grad_kv = attention.backward(alone.local(whole.grad_out))
+        got = (out, alone.rotated(grad_q, back=True), alone.rotated_keys(grad_kv, back=True))
+        want = [alone.local(tensor) for tensor in (whole.out, whole.grad_q, whole.grad_kv)]
+        assert set(out) == {fabric.rank}
+        return max(checks._distance(one, other) for one, other in zip(got, want, strict=True))
+
+    assert max(Network(4).run(program)) < 1e-12
 
 
 # work ----------------------------------------------------------------------------------------------------------------------
@@ -213,6 +243,15 @@ def test_the_next_block_travels_while_this_one_is_computed_and_lanes_hold_one_th
     for lane in range(len(lanes.lanes)):
         mine = sorted((s.start, s.end) for s in spans if s.lane == lane)
         assert all(one[1] <= other[0] + 1e-15 for one, other in pairwise(mine))
+
+
+@pytest.mark.parametrize(("method", "name"), [("all_gather", "AG0"), ("ulysses", "A2A0")])
+def test_a_collective_opens_hop_by_hop(method, name):
+    rec = run(ranks=4, kv_heads=4, method=method)
+    lanes = rec.panels[4].view
+    opened = [lanes.child(i) for i in range(len(lanes)) if lanes.get(i).text == name]
+    assert len(opened) >= 4 and all(child is not None and child.state == "finished" for child in opened)
+    assert not failed(opened[0])
 
 
 def test_bytes_on_a_rank_follow_the_blocks_it_has():

@@ -13,6 +13,7 @@ from core.simulation import record
 from core.training import tensor_parallel_loss as loss_module
 from core.training.megatron_layer import add_dropped
 from core.training.megatron_setup import multiple
+from core.training.megatron_tape import Tape
 from core.training.tensor_parallel_layer import TensorParallel
 
 SMALL = {"ranks": 2, "hidden": 12, "ffn": 20, "heads": 4, "sequence": 6, "batch": 2, "vocabulary": 10}
@@ -36,18 +37,18 @@ def step_of(rec, words):
 # equal to the whole layer ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        {},
-        {"ranks": 1},
-        {"ranks": 4},
-        {"ranks": 3, "heads": 3, "ffn": 21},
-        {"ranks": 4, "sequence": 1, "batch": 1},
-        {"vocabulary": 2, "ranks": 4},
-    ],
+SIZES = (
+    {},
+    {"ranks": 1},
+    {"ranks": 4},
+    {"ranks": 3, "heads": 3, "ffn": 21},
+    {"ranks": 4, "sequence": 1, "batch": 1},
+    {"vocabulary": 2, "ranks": 4},
 )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("sizes", SIZES)
 def test_every_layout_and_size_holds_its_checks(layout, sizes):
     rec = run(layout=layout, **sizes)
     assert not failed(rec)
@@ -177,6 +178,21 @@ def test_all_reduce_takes_the_largest_of_all_ranks(size, elements):
         assert torch.equal(got, values.amax(0))
 
 
+# what is held for backward -------------------------------------------------------------------------------------------------
+
+
+def test_a_storage_saved_by_two_pieces_counts_once_and_parameters_do_not_count():
+    tape = Tape({"w": torch.ones(3, 3)})
+    x = tape.label("x", torch.ones(5, 3))
+    for piece in ("one", "other"):
+        tape.run(piece, lambda x: x @ tape.parameters["w"], x)
+    assert [(held.label, held.bytes) for held in tape.held()] == [("x", 5 * 3 * 4)]
+    tape.weight_gradients("one", torch.ones(5, 3), ["w"])
+    assert len(tape.held()) == 1
+    tape.weight_gradients("other", torch.ones(5, 3), ["w"])
+    assert tape.held() == [] and torch.equal(tape.gradients["w"], torch.full((3, 3), 5.0))
+
+
 # what is shown -----------------------------------------------------------------------------------------------------------
 
 
@@ -217,6 +233,15 @@ def test_between_the_two_products_of_the_mlp_no_message_travels():
     assert not any(exchange.at(i).messages for i in range(first, end))
     assert {(m.source, m.target) for m in exchange.at(end).messages} == {(0, 1), (1, 0)}
     assert sum(m.size for m in exchange.at(end).messages) == 2 * (2 * 1 / 2) * (6 * 2 * 12 * 2)
+
+
+def test_a_collective_opens_hop_by_hop_with_its_own_tensors():
+    rec = run()
+    lanes = next(panel.view for panel in rec.panels if panel.title.startswith("Compute"))
+    wires = [lanes.get(i) for i in range(len(lanes)) if lanes.get(i).text.startswith("AR")]
+    opened = [child for wire in wires if (child := lanes.child(wire.index)) is not None]
+    assert len(opened) >= 2 * 5  # both ranks of the layer's four and the loss's one; a maximum does not open
+    assert all(child.simulation == "collectives" and child.checks and all(c.ok for c in child.checks) for child in opened)
 
 
 def test_backward_all_reduce_runs_beside_the_weight_gradient():

@@ -53,7 +53,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "until": ("u", *"distance > 99k", "enter"),
     "bookmarks": ("m", "5", "m", "apostrophe"),
     "help": ("question_mark",),
-    "export": ("x", "right"),
+    "export": ("x", "form", "right"),
     "parameters": ("p", "form", "9", "9"),
     "fork": ("3", "F", "form", "4", "enter", "…"),
 }
