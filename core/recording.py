@@ -357,6 +357,8 @@ class Recorder:
     def panel(self, title: str, view: ViewT, weight: float = 1.0, *, beside: bool = False) -> ViewT:
         """Put ``view`` on the stage and return it; its writes belong to the step being written."""
         view.now = lambda: self.now
+        if view.kind == "gantt":  # the times of its spans are those of the steps
+            self.recording.time_unit = self.recording.time_unit or getattr(view, "unit", "")
         self.recording.panels.append(Panel(title, view, weight, beside))
         return view
 

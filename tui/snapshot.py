@@ -61,7 +61,9 @@ async def _draw(app: NotesApp, step: int, size: tuple[int, int], kind: str) -> s
         count = len(run.recording)
         if not 1 <= step <= count:
             raise BadInput("--step", f"found {step}", f"1 to {count:,}" if count else "nothing: this recording has no steps")
-        return app.export_screenshot() if kind == ".svg" else screen_text(app)
+        from tui.picture import svg
+
+        return svg(app) if kind == ".svg" else screen_text(app)
 
 
 def _raise_again(scenario: Scenario, variant: str, overrides: Mapping[str, object], device: str, seed: int) -> None:

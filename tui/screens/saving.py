@@ -30,14 +30,14 @@ class Saving(StageBase):
         self.say("copied what this step says", "dim")
 
     def action_export(self) -> None:
+        from tui.picture import svg
         from tui.screens.export import ExportForm
 
         front = self.front
         if not front.done:
             self.say("still recording: export when it is done", "dim")
             return
-        picture = self.app.export_screenshot(title=self.scenario.title or self.scenario.name)
-        self.app.push_screen(ExportForm(self, picture))
+        self.app.push_screen(ExportForm(self, svg(self.app, self.scenario.title or self.scenario.name)))
 
     def save(self, format: str, path: Path, picture: str, *, overwrite: bool) -> None:
         """Write the picture, or the runs in sight; BadInput when the file exists (unless ``overwrite``) or cannot be written."""
