@@ -11,6 +11,7 @@ from textwrap import dedent
 
 import pytest
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # one process a core runs the tests; threads of torch would fight over them
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
 

@@ -166,6 +166,18 @@ def test_blocks_share_the_bar_by_quantity_with_gaps_between_orders():
     assert "".join(cells) == "█▌★██▌██" and own == {2, 3, 4, 5}
 
 
+async def test_a_dense_book_can_be_left_for_an_empty_one_that_has_a_mark():
+    view = Ladder(0.01, "$", "shares")
+    view.mark(10.00, "bid", "buy 200", step=0)
+    for k in range(10):
+        view.level("bid", round(9.99 - k / 100, 2), 100, step=1)
+        view.level("ask", round(10.01 + k / 100, 2), 100, step=1)
+    async with mounted(view, 1, SIZE) as stage:
+        assert any("9.99" in strip.text for strip in stage.strips())
+        stage.show(0)
+        assert not any("9.99" in strip.text for strip in stage.strips())
+
+
 def test_scale_is_the_next_round_number():
     assert [round_up(value) for value in (0.3, 1, 1.1, 2.5, 7, 496, 0)] == [0.5, 1, 2, 5, 10, 500, 1.0]
 
