@@ -74,8 +74,10 @@ class Column:
         import numpy as np
 
         if self.kind == "text":
-            for value in values:
-                self.append(str(value))
+            texts = list(map(str, values))
+            for text in dict.fromkeys(texts):
+                self._code(text)
+            self.store.extend(array("q", map(self._codes.__getitem__, texts)))
             return
         block = np.asarray(values)
         if block.dtype.kind == "f" and self.kind != "float":

@@ -5,6 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_MANY = 16
+"""Names that still make one line."""
+_LONGEST = 200
+"""Characters of a name that are compared: the comparison takes time by their square."""
+
 
 class BadInput(Exception):
     """Input that cannot be used, said in one line: where it stands, what was found, what is allowed.
@@ -29,9 +34,12 @@ class Cancelled(Exception):
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """One clause that names the closest of ``known`` (or lists them when nothing is close)."""
+    """One clause that names the closest of ``known`` whatever its case (or lists them when nothing is close)."""
     names = sorted(known)
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+    spelled = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(word[:_LONGEST].lower(), spelled, n=1, cutoff=0.5)
     if close:
-        return f"did you mean {close[0]!r}?"
+        return f"did you mean {spelled[close[0]]!r}?"
+    if len(names) > _MANY:
+        return ", ".join(names[:_MANY]) + f" or another of {len(names)}"
     return ", ".join(names) if names else "nothing is known here"

@@ -9,12 +9,14 @@ import contextlib
 import csv
 import io
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from core.errors import BadInput
+from core.files import refuse_special
 from core.formatting import Value, digits, format_value
 from core.recording import Check, Fact, Recording
 from core.scenario import Scenario
@@ -85,7 +87,19 @@ def _array(items: Iterable[str]) -> Iterator[str]:
 
 
 def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # a file's name need not be UTF-8, JSON is
+        return msgspec.json.encode(_in_utf8(msgspec.to_builtins(value))).decode()
+
+
+def _in_utf8(value: object) -> object:
+    """``value`` with U+FFFD for what no UTF-8 text can hold."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if isinstance(value, dict):
+        return {_in_utf8(key): _in_utf8(held) for key, held in value.items()}
+    return [_in_utf8(held) for held in value] if isinstance(value, list | tuple) else value
 
 
 # text ----------------------------------------------------------------------------------------------------------------
@@ -257,10 +271,10 @@ def write(recordings: Mapping[str, Recording], scenario: Scenario, format: str, 
     """
     if format not in FORMATS:
         raise BadInput("format", f"found {format!r}", ", ".join(FORMATS))
-    target = Path(path).expanduser().absolute()
-    if target.is_dir():
+    target = Path(os.path.expanduser(path)).absolute()  # noqa: PTH111 - never raises
+    if os.path.isdir(target):  # noqa: PTH112 - never raises
         raise BadInput(str(target), "found a directory", "the path of a file")
-    if target.exists() and not overwrite:
+    if os.path.exists(target) and not overwrite:  # noqa: PTH110 - never raises
         raise BadInput(str(target), "a file stands there already", "another name, or overwriting it")
     runs = {name: Run(recording) for name, recording in recordings.items()}
     write_pieces(FORMATS[format][1](scenario, runs), target)
@@ -268,14 +282,26 @@ def write(recordings: Mapping[str, Recording], scenario: Scenario, format: str, 
 
 
 def write_pieces(pieces: Iterable[str], target: Path) -> None:
-    """Write UTF-8 text beside ``target`` and rename it over ``target`` when complete. Raises BadInput when it cannot be written."""
-    part = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
+    """Write UTF-8 text beside ``target`` and rename it over ``target`` when complete. Raises BadInput when it cannot be written.
+
+    A link stays a link, a file keeps its mode, and neither a device nor a file that may not be written is replaced.
+    """
+    allowed = "a file in a folder that can be written"
+    refuse_special(target, allowed)
+    if os.path.exists(target) and not os.access(target, os.W_OK):  # noqa: PTH110 - never raises
+        raise BadInput(str(target), "Permission denied", allowed)
+    shown, part = str(target), None
     try:
-        with part.open("w", encoding="utf-8", newline="") as file:
+        target = target.resolve()
+        part = target.with_name(f".notes-tui.{os.getpid()}.part")
+        with part.open("w", encoding="utf-8", errors="replace", newline="") as file:
             file.writelines(pieces)
+        if target.exists():
+            part.chmod(stat.S_IMODE(target.stat().st_mode))
         part.replace(target)
     except OSError as error:
-        raise BadInput(str(target), error.strerror or str(error), "a file in a folder that can be written") from None
+        raise BadInput(shown, error.strerror or str(error), allowed) from None
     finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
+        if part is not None:
+            with contextlib.suppress(OSError):
+                part.unlink()

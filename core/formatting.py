@@ -35,7 +35,7 @@ def digits(value: float, significant: int = 4) -> str:
 def format_value(value: Value, unit: str = "") -> str:
     """``value`` in ``unit`` as a person reads it; None is a dash, text is itself.
 
-    Units: bytes, bytes/s, flop, flop/s, elements (scaled by 1000), s (down to ns), % (of a fraction), $ (cents shown),
+    Units: bytes, bytes/s, flop, flop/s, elements (scaled by 1000), s (down to ns), % (of a fraction), $ (at least cents),
     count (grouped), "" (a bare number); any other unit is appended as a word.
     """
     if value is None:
@@ -61,9 +61,23 @@ def format_value(value: Value, unit: str = "") -> str:
     if unit == "%":
         return f"{digits(value * 100, 3)} %"
     if unit == "$":
-        return f"{value:,.2f}" if round(value, 2) == round(value, 6) else f"{value:,.4f}"
+        places = next((places for places in (2, 3) if round(value, places) == round(value, 6)), 4)
+        return f"{value:,.{places}f}"
     number = f"{value:,}" if isinstance(value, int) else digits(float(value))
     return number if unit in ("", "count") else f"{number} {_singular(unit) if number == '1' else unit}"
+
+
+def parameter_text(value: object) -> str:
+    """A parameter's value as a person types it: ``1,2,1,1``, ``true``, ``7e9``; nothing for None."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(parameter_text(part) for part in value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e22:
+        mantissa, _, exponent = f"{value:.6g}".partition("e")
+        short = f"{mantissa}e{int(exponent)}" if exponent else mantissa
+        return short if abs(value) >= 1e6 and float(short) == value else str(int(value))
+    return "" if value is None else f"{value}"
 
 
 def _singular(unit: str) -> str:
@@ -76,6 +90,7 @@ def _singular(unit: str) -> str:
 class Formatter(string.Formatter):
     """Fills a step's template: ``{size:bytes}``, ``{t:s}``, ``{share:%}``, ``{price:$}`` know their units.
 
+    ``{rows:row|rows}`` is a count with its noun in the right number: 1 row, 1,024 rows.
     A field without a spec is written plainly: an int as it is (identifiers keep no separators), a float with four digits.
     """
 
@@ -84,8 +99,14 @@ class Formatter(string.Formatter):
             return format_value(value, format_spec)
         if value is None:
             return "–"
+        if "|" in format_spec:
+            one, many = format_spec.split("|", 1)
+            return f"{format_value(value, 'count')} {one if value == 1 else many}"
         if format_spec:
-            return format(value, format_spec)
+            try:
+                return format(value, format_spec)
+            except (TypeError, ValueError):
+                pass  # a spec for another kind of value: written plainly
         if isinstance(value, bool):
             return "yes" if value else "no"
         if isinstance(value, float):
@@ -93,8 +114,11 @@ class Formatter(string.Formatter):
         return str(value)
 
     def fill(self, template: str, values: Mapping[str, Value]) -> str:
-        """The finished sentence; a name the values lack stays visible in braces."""
-        return self.vformat(template, (), _Visible(values))
+        """The finished sentence; a name the values lack stays visible in braces, and so does a template that is not one."""
+        try:
+            return self.vformat(template, (), _Visible(values))
+        except (AttributeError, IndexError, TypeError, ValueError):
+            return template
 
     def check_unused_args(self, used_args: object, args: object, kwargs: object) -> None:
         return None

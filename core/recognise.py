@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from core.errors import BadInput
+from core.files import archive_faults
 from core.simulation import families
 
 _HEAD = 4096
@@ -58,6 +59,18 @@ def _is_lobster(path: Path) -> bool:
     return looks_like_lobster(path)
 
 
+def _is_market_data(path: Path) -> bool:
+    from core.markets.open_file import recognised
+
+    return recognised(path) is not None
+
+
+def _is_stream(path: Path) -> bool:
+    from core.markets.stream_file import looks_like_stream
+
+    return looks_like_stream(path)
+
+
 def _is_config(path: Path) -> bool:
     """A JSON object that names a model_type, or gives a width and a number of layers."""
     found = _json_of(path)
@@ -76,6 +89,8 @@ def _is_logits(path: Path) -> bool:
 
 KINDS = (
     Kind("a LOBSTER message file or day (csv or zip)", _is_lobster, "order_book", "file"),
+    Kind("market data (Databento DBN, ITCH 5.0, Binance, Tardis)", _is_market_data, "order_book", "file"),
+    Kind("a stream of order messages (npz)", _is_stream, "order_book", "file"),
     Kind("a model's config.json", _is_config, "memory", "model"),
     Kind("a model's config.json", _is_config, "zero", "model"),
     Kind("router logits (npy, pt or safetensors)", _is_logits, "dispatch", "logits"),
@@ -134,7 +149,7 @@ def _describe_zip(path: Path) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
             inside = archive.namelist()
-    except zipfile.BadZipFile:
+    except archive_faults():
         return "a zip archive that does not open (truncated?)"
     if not inside:
         return "an empty zip archive"

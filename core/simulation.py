@@ -37,6 +37,9 @@ FAMILIES: dict[str, str] = {
 
 # name -> (family, "module:function"); a new simulation is one line here
 REGISTRY: dict[str, tuple[str, str]] = {
+    "memory": ("training", "core.training.memory:memory"),
+    "mixed_precision": ("training", "core.training.mixed_precision:mixed_precision"),
+    "recompute": ("training", "core.training.recompute:recompute"),
     "ddp": ("training", "core.training.ddp:ddp"),
     "collectives": ("training", "core.training.collectives:collectives"),
     "zero": ("training", "core.training.zero:zero"),
@@ -46,8 +49,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "context_parallel": ("training", "core.training.context_parallel:context_parallel"),
     "pipeline": ("training", "core.training.pipeline:pipeline"),
     "expert_parallel": ("training", "core.training.expert_parallel:expert_parallel"),
+    "plan": ("training", "core.training.plan:plan"),
     "dispatch": ("moe", "core.moe.dispatch:dispatch"),
     "order_book": ("markets", "core.markets.order_book:order_book"),
+    "aggressor": ("markets", "core.markets.aggressor:aggressor"),
 }
 ENTRY_POINTS = "notes_tui.simulations"
 
@@ -127,9 +132,17 @@ def plugins(group: str) -> tuple[EntryPoint, ...]:
 def _plugins(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     if not any(_mentioned(group.encode(), folder or ".") for folder in path):
         return ()  # the usual case, at a tenth of what importlib.metadata takes
-    from importlib.metadata import entry_points
+    from importlib.metadata import distributions
 
-    return tuple(entry_points(group=group))
+    found: dict[str, list[EntryPoint]] = {}
+    for package in distributions():
+        try:
+            mine = [point for point in package.entry_points if point.group == group]
+            if mine:
+                found.setdefault(package.metadata["Name"], mine)  # as in importlib: the first on the path counts
+        except Exception:  # another package's damaged metadata is no reason to stop
+            continue
+    return tuple(point for points in found.values() for point in points)
 
 
 def _mentioned(group: bytes, folder: str) -> bool:
@@ -164,14 +177,27 @@ def load(name: str) -> Simulation:
         return typing.cast(Simulation, getattr(import_module(module), attribute))
     for point in plugins(ENTRY_POINTS):
         if point.name == name:
+            where = f"plug-in {name} ({point.value})"
             try:
                 loaded = point.load()
-            except Exception as error:
-                raise BadInput(f"plug-in {name} ({point.value})", f"it does not load: {error}", "a module that imports") from error
+            except (Exception, SystemExit) as error:
+                raise BadInput(where, f"it does not load: {type(error).__name__}: {error}", "a module that imports") from error
             if not isinstance(loaded, Simulation):
-                raise BadInput(f"plug-in {name} ({point.value})", f"found {type(loaded).__name__}", "a function declared with @simulation")
+                raise BadInput(where, f"found {type(loaded).__name__}", "a function declared with @simulation")
+            _check_declaration(loaded, where)
             return loaded
     raise BadInput("simulation", f"unknown name {name!r}", nearest(name, families()))
+
+
+def _check_declaration(loaded: Simulation, where: str) -> None:
+    """BadInput unless the parameters of a plug-in can be shown, set and left alone."""
+    try:
+        if not issubclass(loaded.params, Params):
+            raise TypeError(f"its first argument is a {loaded.params.__name__}")
+        fields(loaded.params)
+        loaded.params()
+    except TypeError as error:
+        raise BadInput(where, f"parameters that cannot be used: {error}", "core.simulation.Params with a default for each") from error
 
 
 def fields(params: type[Params]) -> list[Field]:
@@ -196,7 +222,7 @@ def parse(params: type[Params], raw: Mapping[str, object], where: str = "", base
             raise BadInput(f"{prefix}{name}", "unknown parameter", nearest(name, known))
         try:
             converted = _read(field, value)
-            if field.kind == "path" and base is not None and converted and (base / str(converted)).exists():
+            if field.kind == "path" and base is not None and converted and os.path.exists(base / str(converted)):  # noqa: PTH110 - never raises
                 converted = str(base / str(converted))
             values[name] = msgspec.convert(converted, hints[name])
         except (ValueError, OverflowError, msgspec.ValidationError):
@@ -234,6 +260,9 @@ def record(
     except Cancelled:
         rec.state = "cancelled"
         raise
+    except SystemExit as error:
+        rec.state = "failed"
+        raise RuntimeError(f"the simulation asked to end the program with {error.code!r}") from error
     except BaseException:
         rec.state = "failed"
         raise

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
@@ -174,6 +174,10 @@ class Gantt(View):
             else:
                 mine.frombytes(np.ascontiguousarray(block, dtype=np.int64).tobytes())
 
+    def opens(self, index: int) -> bool:
+        """Whether span ``index`` opens step by step (see `child`)."""
+        return index in self.children
+
     def child(self, index: int) -> Recording | None:
         """The recording that span ``index`` opens step by step, made on the first call; None when it has none."""
         found = self.children.get(index)
@@ -310,9 +314,14 @@ class Heatmap(View):
         low: float | None = None,
         high: float | None = None,
         show: Literal["value", "text", "shade"] = "value",
+        legend: Mapping[str, str] | None = None,
     ) -> None:
-        """show: "value" writes the formatted number in each cell where it fits, "text" the cell's text, "shade" only shades."""
+        """show: "value" writes the formatted number in each cell where it fits, "text" the cell's text, "shade" only shades.
+
+        ``legend`` says what a role means in this view (its own name otherwise); "group" speaks for group0 to group7 together.
+        """
         super().__init__()
+        self.legend = dict(legend or {})
         self.rows, self.columns, self.unit, self.low, self.high, self.show = rows, columns, unit, low, high, show
         self.least, self.most = math.inf, -math.inf  # of all finite values ever written: the scale never jumps while stepping
         self._cells: Cells[tuple[int, int], Cell] = Cells()

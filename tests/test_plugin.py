@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from core.errors import BadInput
 from core.scenario import everything, find
-from core.simulation import families, load, record
+from core.simulation import _plugins, families, load, record
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -74,18 +75,54 @@ async def test_the_explorer_opens_and_steps_it(installed, monkeypatch, tmp_path)
         assert app.export_screenshot() != picture
 
 
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [("import not_installed_anywhere", "does not load"), ("countdown = 3", "declared with @simulation")],
-)
-def test_one_that_is_broken_is_named_in_one_line(tmp_path, monkeypatch, body, says):
-    (tmp_path / "half_notes.py").write_text(body)
-    info = tmp_path / "half_notes-1.0.dist-info"
+DECLARED = """
+from core.simulation import Params, simulation
+class P(Params, frozen=True):
+    {field}
+@simulation("half")
+def countdown(params: {params}, rec: object) -> None:
+    {body}
+"""
+
+
+def install(place: Path, monkeypatch, body: str, entry_points: str = "[notes_tui.simulations]\nhalf = half_notes:countdown\n") -> None:
+    (place / "half_notes.py").write_text(body)
+    info = place / "half_notes-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: half-notes\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[notes_tui.simulations]\nhalf = half_notes:countdown\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(__import__("sys").modules, "half_notes", raising=False)
+    (info / "entry_points.txt").write_text(entry_points)
+    monkeypatch.syspath_prepend(str(place))
+    monkeypatch.delitem(sys.modules, "half_notes", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("import not_installed_anywhere", "does not load"),
+        ("raise SystemExit(0)", "does not load: SystemExit"),
+        ("countdown = 3", "declared with @simulation"),
+        (DECLARED.format(params="int", field="x: int = 3", body="pass"), "its first argument is a int"),
+        (DECLARED.format(params="P", field="x: dict = {}", body="pass"), "a parameter is int, float"),
+        (DECLARED.format(params="P", field="x: int", body="pass"), "a default for each"),
+    ],
+)
+def test_one_that_is_broken_is_named_in_one_line(tmp_path, monkeypatch, body, says):
+    install(tmp_path, monkeypatch, body)
     with pytest.raises(BadInput, match=says) as caught:
         load("half")
     assert "half" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_one_that_ends_the_program_fails_and_does_not_pass_for_a_run(tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch, DECLARED.format(params="P", field="x: int = 3", body="raise SystemExit(0)"))
+    with pytest.raises(RuntimeError, match="end the program"):
+        record("half")
+
+
+def test_damaged_metadata_of_another_package_stops_nothing(installed, tmp_path, monkeypatch):
+    """Beside it, a package whose entry points cannot even be read."""
+    install(tmp_path, monkeypatch, "", "[notes_tui.simulations]\nnot an entry\n[\n")
+    assert families()["countdown"] == "systems"
+    (tmp_path / "half_notes-1.0.dist-info" / "entry_points.txt").write_bytes(b"[notes_tui.simulations]\n\xff\xfe = a:b\n")
+    _plugins.cache_clear()
+    assert families()["countdown"] == "systems"

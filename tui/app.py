@@ -125,7 +125,8 @@ class NotesApp(App[None]):
 
     @property
     def _greeting(self) -> tuple[str, str]:
-        return (self.config.problems[0], "bad") if self.config.problems else ("", "plain")
+        first, *more = self.config.problems or ("",)
+        return (f"{1 + len(more)} settings cannot be used (? tells them): {first}" if more else first, "bad" if first else "plain")
 
     def _home(self, message: tuple[str, str] = ("", "plain")) -> Screen[object]:
         from tui.screens.home import HomeScreen
@@ -206,20 +207,24 @@ class NotesApp(App[None]):
         base = self._base()
         if base is not None and base is self.screen:
             kind, title = self.stage.focused_kind() if self.stage is base else ("", "")
-            self.push_screen(Help(base.SCOPE, self.keys, kind, title))
+            problems = self.config.problems
+            self.push_screen(Help(base.SCOPE, self.keys, kind, title, about=base.ABOUT, left_out=base.LEFT_OUT, problems=problems))
 
     async def action_quit(self) -> None:
-        stage = self.stage
-        if stage is not None:
-            stage.remember_position()
+        from tui.screens.stage import StageScreen
+
+        for screen in self.screen_stack:
+            if isinstance(screen, StageScreen):
+                screen.remember_position()
         self.exit()
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every action of the registry that works on ``screen``."""
         base = screen if isinstance(screen, BaseScreen) else self._base()
         scopes: tuple[Scope, ...] = (base.SCOPE, "app") if base is not None else ("app",)
+        left_out = {"command_palette", "select_previous", "select_next", *(base.LEFT_OUT if base is not None else ())}
         for action in ACTIONS:
-            if action.scope in scopes and action.id not in ("command_palette", "select_previous", "select_next"):
+            if action.scope in scopes and action.id not in left_out:
                 place = base if action.scope != "app" or hasattr(base, f"action_{action.id}") else self
                 yield SystemCommand(action.name.capitalize(), action.help, partial(self._run, action.call, place))
 

@@ -14,7 +14,7 @@ from core.errors import BadInput
 from tui.exits import BAD_INPUT, INTERNAL, INTERRUPTED
 from tui.plain import accept_any_text, complain
 
-COMMANDS = frozenset({"list", "run", "snapshot", "open"})
+COMMANDS = frozenset({"list", "run", "plan", "snapshot", "doctor", "open"})
 """Names that `tui.commands` takes; they win over scenarios and files of the same name."""
 
 

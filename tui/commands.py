@@ -1,7 +1,8 @@
-"""The commands behind ``notes-tui``: list, run and snapshot, and the options with which the explorer opens."""
+"""The commands behind ``notes-tui``: list, run, plan and snapshot, and the options with which the explorer opens."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -90,17 +91,17 @@ def open_target(target: str, variant: str | None, overrides: dict[str, str], dev
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
 def list_command(as_json: bool) -> int:
     """Scenarios and simulations, by family."""
-    from core.scenario import names, read, story_order
+    from core.scenario import broken_folders, names, read, story_order
     from core.simulation import families
 
-    found, broken = [], []
+    found, broken = [], broken_folders()
     for name, path in names().items():
         try:
             found.append(read(path, name))
         except BadInput as error:
             broken.append(str(error))
     found = story_order(found)
-    write_out(_list_json(found, families()) if as_json else _list_text(found, families()))
+    write_out(_list_json(found, families()) if as_json else _list_text(found, families()), raw=as_json)
     for reason in broken:
         complain(reason)
     return BAD_INPUT if broken else OK
@@ -136,7 +137,7 @@ def run_command(
     if as_json:
         for name in chosen:
             runs[name] = _record(scenario, name, overrides, device, seed)
-        write_out(json_pieces(scenario, runs, steps=steps))
+        write_out(json_pieces(scenario, runs, steps=steps), raw=True)
     else:
         write_out([text_heading(scenario)])
         for name in chosen:
@@ -146,6 +147,32 @@ def run_command(
                 write_out(_step_lines(runs[name]))
         write_out(_closing(scenario, runs, changed=bool(overrides) or seed != 0))
     return OK if all(run.holds for run in runs.values()) else FAILED
+
+
+@commands.command("plan")
+@click.argument("config", metavar="[CONFIG.JSON]", required=False)
+@click.option("--gpus", metavar="N", help="GPUs in all.")
+@click.option("--accelerator", metavar="NAME", help="Kind of GPU: a100, h100, h200, b200.")
+@click.option("--sequence", metavar="N", help="Tokens of a sample.")
+@click.option("--global-batch", metavar="N", help="Samples of an optimizer step, over all ranks.")
+@click.option("--node-size", metavar="N", help="GPUs that share a node.")
+@click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Layouts to print, the fastest first.")
+@_set
+@click.option("--json", "as_json", is_flag=True, help="One JSON object with every layout instead of text.")
+def plan_command(config: str | None, top: int, overrides: dict[str, str], as_json: bool, **given: str | None) -> int:
+    """Which layouts of a model fit on your GPUs, the fastest first, and why the others do not.
+
+    Without CONFIG.JSON the model is described by sizes (--set layers=48 --set hidden=6144 ...).
+    """
+    from core.plan_export import plan_json, plan_text
+    from core.scenario import bare
+
+    named = {name: value for name, value in given.items() if value is not None}
+    overrides = named | ({"model": config} if config else {}) | overrides
+    scenario = bare("plan")
+    run = _record(scenario, scenario.variant_names[0], overrides, "cpu", 0)
+    write_out(plan_json(run) if as_json else plan_text(run, top))
+    return OK if run.holds else FAILED
 
 
 @commands.command("snapshot")
@@ -166,7 +193,7 @@ def snapshot_command(
     from core.scenario import find
 
     width, height = _size(size)
-    place = Path(output).expanduser()
+    place = Path(os.path.expanduser(output))  # noqa: PTH111 - never raises
     if place.suffix not in (".svg", ".txt"):
         raise BadInput("--output", f"found {output!r}", "a file that ends in .svg or .txt")
     scenario = find(target)
@@ -176,6 +203,23 @@ def snapshot_command(
     text = picture(scenario, step, (width, height), place.suffix, variant=variant, overrides=overrides, device=device, seed=seed)
     _write(place, text)
     return OK
+
+
+@commands.command("doctor")
+@click.argument("file", metavar="FILE")
+@click.option("--symbol", default="", help="Which instrument, where the file holds several.")
+@click.option("--format", "data_format", default="auto", show_default=True, help="lobster, databento, itch, binance, tardis.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
+def doctor_command(file: str, symbol: str, data_format: str, as_json: bool) -> int:
+    """What is wrong with a market data file, and what it cannot say. Nothing is repaired.
+
+    Exit code 0 when nothing is wrong, 1 when something is, 2 when FILE is no market data.
+    """
+    from core import doctor
+
+    report = doctor.examine(file, symbol, data_format)
+    write_out([doctor.as_json(report)] if as_json else doctor.as_text(report), raw=as_json)
+    return OK if report.healthy else FAILED
 
 
 # what the commands share -----------------------------------------------------------------------------------------------
@@ -260,9 +304,9 @@ def _size(text: str) -> tuple[int, int]:
 def _write(place: Path, text: str) -> None:
     from core.export import write_pieces
 
-    if place.is_dir():
+    if os.path.isdir(place):  # noqa: PTH112 - never raises
         raise BadInput(str(place), "found a directory", "the path of a file")
-    write_pieces([text], place.absolute())
+    write_pieces([text], place)
 
 
 def dispatch(args: Sequence[str]) -> int:

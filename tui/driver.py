@@ -3,42 +3,42 @@
 from __future__ import annotations
 
 import os
+import re
 import selectors
 from codecs import getincrementaldecoder
 from functools import partial
-from time import monotonic
 
 from textual._parser import ParseError
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
-from tui.thrift import thrifty
+from tui.shadow import Shadow
 
-FRAME_FROM = 64
-"""Characters; shorter writes are control sequences alone."""
-SAME_FRAME_WITHIN = 0.5
-"""Seconds in which an equal frame is not sent again."""
+_FRAME = re.compile(r"\x1b\[[0-9;]*H")
+"""What every frame begins with: a position. Other writes are modes and queries."""
+_CLEARS = ("\x1b[2J", "\x1b[J", "\x1b[?1049")
 
 
 class TerminalDriver(LinuxDriver):
     """Decodes input with replacement characters; the end of a terminal's input ends the app instead of spinning on it."""
 
-    _last: tuple[str, float] = ("", 0.0)
+    _shadow: Shadow | None = None
 
     def write(self, data: str) -> None:
-        """A frame, with each style sent as what changes. The same frame twice running is sent once (a closed dialog causes that)."""
-        if len(data) < FRAME_FROM:
+        """Of a frame, the cells that the terminal does not show already."""
+        if self._shadow is None:
+            self._shadow = Shadow()
+        if _FRAME.match(data):
+            data = self._shadow.difference(data)
+        elif any(clears in data for clears in _CLEARS):
+            self._shadow.forget()
+        if data:
             super().write(data)
-            return
-        now = monotonic()
-        if data == self._last[0] and now - self._last[1] < SAME_FRAME_WITHIN:
-            return
-        self._last = (data, now)
-        super().write(thrifty(data))
 
     def forget_frame(self) -> None:
         """What the terminal shows is not known any more: it was resized, or another program had it."""
-        self._last = ("", 0.0)
+        if self._shadow is not None:
+            self._shadow.forget()
 
     def start_application_mode(self) -> None:
         self.forget_frame()

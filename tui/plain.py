@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import os
 import sys
 from collections.abc import Iterable
@@ -34,6 +35,7 @@ _STANDS_FOR = {
 }
 _PLAIN = str.maketrans({lost: plain for plain, many in _STANDS_FOR.items() for lost in many})
 ERRORS = "notes-tui-plain"
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in (0x09, 0x0A)}
 
 
 def plain(text: str) -> str:
@@ -61,12 +63,20 @@ def accept_any_text() -> None:
             stream.reconfigure(errors=ERRORS)
 
 
-def write_out(pieces: Iterable[str]) -> None:
-    """Write to standard output as the pieces come. A reader that closed the pipe ends the writing, not the command."""
+def visible(text: str) -> str:
+    """``text`` with control characters written out (``\\x1b``), so that what a file holds cannot steer the terminal."""
+    return text.translate(_CONTROLS)
+
+
+def write_out(pieces: Iterable[str], *, raw: bool = False) -> None:
+    """Write to standard output as the pieces come. A reader that closed the pipe ends the writing, not the command.
+
+    ``raw`` pieces are written as they are: JSON has escapes of its own.
+    """
     if sys.stdout is None:
         return
     try:
-        sys.stdout.writelines(pieces)
+        sys.stdout.writelines(pieces if raw else map(visible, pieces))
         sys.stdout.flush()
     except BrokenPipeError:
         # what Python still holds must not fail again at exit
@@ -78,4 +88,5 @@ def write_out(pieces: Iterable[str]) -> None:
 
 def complain(message: str) -> None:
     if sys.stderr is not None:
-        print(" ".join(f"notes-tui: {message}".split()), file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):  # nobody can be told, and the exit code still says it
+            print(visible(" ".join(f"notes-tui: {message}".split())), file=sys.stderr, flush=True)

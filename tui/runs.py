@@ -27,17 +27,19 @@ class Run:
         seed: int = 0,
         label: str = "",
         clock: Callable[[], float] = time.monotonic,
+        recording: Recording | None = None,
     ) -> None:
+        """``recording`` is a finished one, which is only looked at."""
         self.scenario = scenario
         self.variant = variant
         self.overrides = dict(overrides or {})
         self.device = device
         self.seed = seed
         self.label = label or variant
-        self.recording = Recording(scenario.simulation, device=device, seed=seed)
+        self.recording = recording if recording is not None else Recording(scenario.simulation, device=device, seed=seed)
         self.player = Player(self.recording, clock)
         self.error = ""
-        self.done = False
+        self.done = recording is not None
         self.judged: list[Check] = []
 
     @property

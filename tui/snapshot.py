@@ -41,6 +41,7 @@ def picture(
         scenario=scenario, variant=variant, overrides=dict(overrides or {}), device=device, seed=seed, start_step=max(step - 1, 0),
         config=read_config(Path(os.devnull)),
     )  # fmt: skip
+    setattr(app, "_print_error_renderables", lambda: None)  # noqa: B010 - what it dies of is raised below
     return asyncio.run(_draw(app, step, size, kind))
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_TOKENS = re.compile(r"\x1b\[([0-9;]*)m|(\x1b\[[0-9;?]*[A-Za-ln-z]|\x1b[^\[])|([^\x1b]+)|(\x1b)")
+TOKENS = re.compile(r"\x1b\[([0-9;]*)m|(\x1b\[[0-9;?]*[A-Za-ln-z]|\x1b[^\[])|([^\x1b]+)|(\x1b)")
 State = tuple[str, str, frozenset[str]]
 """Foreground, background ("" is the terminal's own) and the other attributes in effect."""
 PLAIN: State = ("", "", frozenset())
 
 
 @lru_cache(maxsize=4096)
-def _applied(state: State, parameters: str) -> State:
+def applied(state: State, parameters: str) -> State:
     """``state`` once the SGR ``parameters`` are applied."""
     fore, back, rest = state
     codes = parameters.split(";") if parameters else ["0"]
@@ -47,7 +47,7 @@ def _applied(state: State, parameters: str) -> State:
 
 
 @lru_cache(maxsize=16384)
-def _change(old: State, new: State) -> str:
+def change(old: State, new: State) -> str:
     """The shortest SGR sequence that turns ``old`` into ``new``; attributes are only taken away by a reset."""
     if old == new:
         return ""
@@ -68,20 +68,20 @@ def thrifty(output: str) -> str:
     """``output`` with the same effect on a terminal whose attributes are plain, and which is left so."""
     sent: list[str] = []
     now = wanted = PLAIN
-    for parameters, control, text, stray in _TOKENS.findall(output):
+    for parameters, control, text, stray in TOKENS.findall(output):
         if text:
             if now is not wanted:
-                sent.append(_change(now, wanted))
+                sent.append(change(now, wanted))
                 now = wanted
             sent.append(text)
         elif control:
             if control[-1] not in "HABCDGd" or not control.startswith("\x1b["):  # all but cursor moves may mind the attributes
-                sent.append(_change(now, wanted))
+                sent.append(change(now, wanted))
                 now = wanted
             sent.append(control)
         elif stray:
             return output  # a sequence cut in two: nothing is known of the rest
         else:
-            wanted = _applied(wanted, parameters)
-    sent.append(_change(now, PLAIN) if wanted == PLAIN else _change(now, wanted))
+            wanted = applied(wanted, parameters)
+    sent.append(change(now, PLAIN) if wanted == PLAIN else change(now, wanted))
     return "".join(sent)

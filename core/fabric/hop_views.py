@@ -20,6 +20,7 @@ Place = tuple[int, int]
 """(rank, chunk)"""
 _NOTHING = Cell(None, "dim", "·")
 _EMPTY_CHUNK = Cell(None, "padding", "–")
+_MEANINGS = {"comm": "partial sum", "good": "finished", "padding": "empty"}
 
 
 class HopViews:
@@ -37,8 +38,8 @@ class HopViews:
         slots = Axis(noun, columns)
         self.exchange = rec.panel("Messages of this hop", Exchange(ranks, "bytes", slots=slots if self.one_by_one else None), 1.6)
         title = "Ranks whose values are in a chunk" if self.sums else "Chunks that have arrived"
-        self.counts = rec.panel(title, Heatmap(ranks, Axis("{i}", columns), low=0.0, high=float(self.full)), 1.0)
-        self.values = rec.panel(shown, Heatmap(ranks, Axis("{i}", columns)), 1.0, beside=True)
+        self.counts = rec.panel(title, Heatmap(ranks, Axis("{i}", columns), low=0.0, high=float(self.full), legend=_MEANINGS), 1.0)
+        self.values = rec.panel(shown, Heatmap(ranks, Axis("{i}", columns), legend=_MEANINGS), 1.0, beside=True)
         lanes = [f"rank {r} {way}" for r in range(schedule.ranks) for way in ("sends", "gets")] if self.one_by_one else []
         axis = Axis.of(*lanes) if lanes else Axis("rank {i} sends", schedule.ranks)
         groups = [r for r in range(schedule.ranks) for _ in range(2 if lanes else 1)]

@@ -12,17 +12,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 
-from core.markets.book import BUY, SELL, Accepted, Book, Cancelled, Modified, Rejected, Report, Trade
+from core.markets.book import BUY, SELL, Accepted, Book, Cancelled, Modified, ModifyRule, Rejected, Report, Trade
+from core.markets.reports import FURTHEST
+from core.markets.stream_file import CANCEL, COLUMNS, NEW
 
-COLUMNS = ("type", "side", "ioc", "quantity", "order_id", "price")
-NEW, CANCEL, MODIFY = 0, 1, 2
+__all__ = ["COLUMNS", "report_lines", "report_sha256"]
 
 
-def report_lines(messages: Iterable[Sequence[int]], first: int = 0, book: Book | None = None) -> Iterator[str]:
-    """The report of ``messages`` (rows in the order of `COLUMNS`), numbered from ``first``; ``book`` goes on from before."""
+def report_lines(
+    messages: Iterable[Sequence[int]], first: int = 0, book: Book | None = None, *, modify_rule: ModifyRule = "benchmark"
+) -> Iterator[str]:
+    """The report of ``messages`` (rows in the order of `COLUMNS`), numbered from ``first``; ``book`` goes on from before.
+
+    A new order that is refused (its number rests already) has no line.
+    """
     reports: list[Report] = []
     if book is None:
-        book = Book(reports.append)
+        book = Book(reports.append, modify_rule=modify_rule, lowest=-FURTHEST)
     else:
         book.emit = reports.append
     for seq, (kind, side, ioc, quantity, order_id, price) in enumerate(messages, first):
@@ -64,7 +70,7 @@ def _line(seq: int, report: Report) -> str:
         return f"2,{seq},{_code(report.side)},{report.order_id},{report.price}"
     if isinstance(report, Modified):
         return f"3,{seq},{_code(report.side)},{report.order_id},{report.price},{report.quantity}"
-    if isinstance(report, Rejected):
+    if isinstance(report, Rejected) and report.action != "submit":
         return f"{4 if report.action == 'cancel' else 5},{seq},{report.order_id}"
     return ""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from core.errors import BadInput
+from core.files import archive_faults, refuse_special
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +37,8 @@ _MESSAGE_LINE = re.compile(rb"\d+(\.\d+)?,[1-7],-?\d+,-?\d+,-?\d+,-?[01]\s*\Z")
 _WHOLE = re.compile(r"[+-]?\d{1,19}")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
 _ORDERBOOK_LINE = re.compile(rb"-?\d+(,-?\d+){3}((,-?\d+){4})*\s*\Z")
-_BLOCK_BYTES = 4 << 20
+_BLOCK_BYTES = 1 << 20
+"""Parsing holds the interpreter: a block of this size keeps it about 5 ms, which a screen that waits can bear."""
 _LONGEST_LINE = 1 << 16
 
 
@@ -80,7 +81,7 @@ def looks_like_lobster(path: str | Path) -> bool:
         with path.open("rb") as file:
             kind = _kind_of(file.read(4096))
         return kind == "message" or (kind == "orderbook" and _sibling(path, "orderbook", "message") is not None)
-    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError):
+    except archive_faults():
         return False
 
 
@@ -92,9 +93,10 @@ def find_source(path: str | Path, symbol: str = "", *, sure: bool = False) -> So
     """
     path = Path(path)
     where = str(path)
-    if path.is_dir():
-        raise BadInput(where, "this is a folder", ALLOWED)
+    refuse_special(path, ALLOWED)
     try:
+        if path.is_dir():
+            raise BadInput(where, "this is a folder", ALLOWED)
         with path.open("rb") as file:
             head = file.read(4096)
     except FileNotFoundError:
@@ -342,9 +344,9 @@ def _zip_errors(where: str) -> Iterator[None]:
     whole = "a whole zip with the message and orderbook CSV files"
     try:
         yield
-    except zipfile.BadZipFile as error:
-        raise BadInput(where, f"a damaged zip ({error})", whole) from None
-    except (zlib.error, EOFError) as error:
-        raise BadInput(where, f"a damaged zip ({str(error) or 'it ends too early'})", whole) from None
-    except (NotImplementedError, RuntimeError) as error:
+    except RuntimeError as error:
         raise BadInput(where, f"a zip that cannot be read here ({error})", "a zip without encryption, stored or deflated") from None
+    except OSError as error:
+        raise BadInput(where, f"it cannot be read through ({error.strerror or error})", whole) from None
+    except archive_faults() as error:
+        raise BadInput(where, f"a damaged zip ({str(error) or 'it ends too early'})", whole) from None

@@ -44,7 +44,7 @@ class Stage:
         names = tuple(f"{i} {word}" if word != f"t{i}" else word for i, word in enumerate(words[: self.shown]))
         self.gates = rec.panel(
             f"Router: {part or 'gate by token and expert'}",
-            Heatmap(Axis.of(*names), Axis("E{i}", experts), low=0.0, high=1.0),
+            Heatmap(Axis.of(*names), Axis("E{i}", experts), low=0.0, high=1.0, legend={"group": "chosen"}),
             2.0,
         )
         self.path = rec.panel(
@@ -53,6 +53,7 @@ class Stage:
                 Axis("{i}" if part else "row {i}", self.shown * top_k),
                 Axis.of("tokens", "sorted", "expert", "× gate"),
                 show="text",
+                legend={"group": "one colour an expert"},
             ),
             beside=True,
         )

@@ -242,8 +242,8 @@ def _seat_experts(
         for token, slot in np.argwhere((chosen == expert) & ~kept[shown]).tolist():
             stage.drop(token + followed, slot, expert, float(gates[token, slot]))
         rec.step(
-            "Expert {expert} keeps {kept} of {load} rows",
-            "It has {capacity} seats: {dropped} rows are dropped, {empty} seats stay empty.",
+            "Expert {expert} keeps {kept} of {load:row|rows}",
+            "It has {capacity:seat|seats}: {dropped:row is|rows are} dropped, {empty:seat stays|seats stay} empty.",
             expert=expert, kept=taken, load=asked, capacity=capacity, dropped=asked - taken, empty=capacity - taken,
         )  # fmt: skip
 
@@ -347,7 +347,7 @@ def record_combine(
             continue
         back = int(keep[token].sum())
         if back == k:
-            title = "Token {token} ({word}) is the sum of its {back} rows, gates {gate_sum:.3f} in all"
+            title = "Token {token} ({word}) is the sum of its {back:row|rows}, gates {gate_sum:.3f} in all"
             detail = "Each row comes back from its expert times its gate. The token had norm {norm_in:.2f}, the answer has {norm_out:.2f}."
         elif back:
             title = "Token {token} ({word}) gets {back} of {top_k} rows back, gates {gate_sum:.3f} in all"

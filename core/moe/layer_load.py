@@ -12,6 +12,7 @@ from core.views import Axis, Heatmap, Plot
 
 _FACTS_OF_LAYERS = 128
 _STEPS_PER_LAYER = 1_024
+_MEANINGS = {"kept": "rows", "bad": "not chosen"}
 
 
 def load_by_layer(logits: RouterLogits, top_k: int) -> np.ndarray:
@@ -31,9 +32,9 @@ def record_layers(rec: Recorder, logits: RouterLogits, top_k: int) -> None:
     steps, layers, experts = load.shape
     mean = load.sum(axis=2, keepdims=True) / experts
     ratio = load.max(axis=2) / mean[:, :, 0]
-    heat = rec.panel("Load by layer", Heatmap(Axis("layer {i}", layers), Axis("E{i}", experts), "count", low=0.0), 1.5)
-    plot = rec.panel("Busiest expert over the mean", Plot("layer", "max / mean load"), beside=True)
-    curve = plot.curve("max / mean load", "forward", "step")
+    heat = rec.panel("Load by layer", Heatmap(Axis("layer {i}", layers), Axis("E{i}", experts), "count", low=0.0, legend=_MEANINGS), 1.5)
+    plot = rec.panel("Busiest expert / mean", Plot("layer", "max / mean load"), beside=True)
+    curve = plot.curve("max / mean load" if steps == 1 else "last step", "forward", "step")
     rec.phase("layers")
     total = int(load[0, 0].sum())
     for step in range(steps):

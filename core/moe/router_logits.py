@@ -9,11 +9,13 @@ import ast
 import json
 import math
 import re
+import warnings
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from core.errors import BadInput, nearest
+from core.files import archive_faults, refuse_special
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +62,9 @@ def read_router_logits(path: str | Path, tensor: str = "") -> RouterLogits:
     path = Path(path)
     where = str(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise BadInput(where, f"the name ends in {path.suffix or 'nothing'!r}", "a file of router logits: " + ", ".join(SUFFIXES))
+        ending = f"the name ends in {path.suffix!r}" if path.suffix else "the name has no ending"
+        raise BadInput(where, ending, "a file of router logits: " + ", ".join(SUFFIXES))
+    refuse_special(path, SHAPES)
     try:
         if path.is_dir():
             raise BadInput(where, "it is a folder", "a file of router logits: " + ", ".join(SUFFIXES))
@@ -82,6 +86,7 @@ def looks_like_logits(path: str | Path) -> bool:
     A `.pt` tells nothing without being loaded: any that is a torch archive passes here and is judged by the reader.
     """
     path = Path(path)
+    faults: tuple[type[Exception], ...] = (BadInput, *archive_faults())
     try:
         size = path.stat().st_size
         if path.suffix.lower() == ".npy":
@@ -94,13 +99,20 @@ def looks_like_logits(path: str | Path) -> bool:
         if path.suffix.lower() in (".pt", ".pth"):
             with path.open("rb") as file:
                 return file.read(4) == b"PK\x03\x04" and any(n.endswith("data.pkl") for n in zipfile.ZipFile(path).namelist())
-    except (OSError, BadInput, zipfile.BadZipFile):
+    except faults:
         return False
     return False
 
 
 def _plausible(shape: tuple[int, ...]) -> bool:
     return 2 <= len(shape) <= 4 and all(shape) and 2 <= shape[-1] <= MAX_EXPERTS and shape[-2] <= MAX_TOKENS
+
+
+def _size(number: object) -> int:
+    """A size or an offset of a header; ValueError for what is none, such as true, 1.5 or -1."""
+    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+        raise ValueError
+    return number
 
 
 # .npy ------------------------------------------------------------------------------------------------------------------
@@ -130,10 +142,13 @@ def _npy_header(path: Path, size: int) -> _Array:
         file.seek(8 + width)
         text = file.read(length)
     try:
-        header = ast.literal_eval(text.decode("utf-8" if head[6] >= 3 else "latin-1").strip())
+        with warnings.catch_warnings():  # of Python's parser, about what is no header anyway
+            warnings.simplefilter("ignore")
+            header = ast.literal_eval(text.decode("utf-8" if head[6] >= 3 else "latin-1").strip())
         descr, shape, fortran = header["descr"], header["shape"], header["fortran_order"]
-        if not isinstance(shape, tuple) or not all(isinstance(n, int) and n >= 0 for n in shape) or not isinstance(fortran, bool):
+        if not isinstance(shape, tuple) or not isinstance(fortran, bool):
             raise ValueError
+        shape = tuple(_size(n) for n in shape)
     except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
         raise BadInput(f"{where}: byte {8 + width}", "the NumPy header cannot be read", "descr, fortran_order and shape") from None
     return _Array(descr, shape, "F" if fortran else "C", start)
@@ -181,7 +196,7 @@ def _safetensors_header(path: Path, size: int) -> tuple[dict[str, _Stored], int]
     try:
         raw = json.loads(text.decode("utf-8"))
         tensors = {
-            name: _Stored(str(t["dtype"]), tuple(int(n) for n in t["shape"]), int(t["data_offsets"][0]), int(t["data_offsets"][1]))
+            name: _Stored(str(t["dtype"]), tuple(_size(n) for n in t["shape"]), _size(t["data_offsets"][0]), _size(t["data_offsets"][1]))
             for name, t in raw.items()
             if name != "__metadata__"
         }
@@ -218,12 +233,14 @@ def _read_safetensors(path: Path, size: int, tensor: str) -> tuple[np.ndarray, s
 
 def _read_pt(path: Path, size: int, tensor: str) -> tuple[np.ndarray, str]:
     import pickle
-    import warnings
 
     import torch
 
     where = str(path)
     plain = "a tensor, or a list or dict of tensors, saved with torch.save"
+    faults: tuple[type[Exception], ...] = (
+        *archive_faults(), OverflowError, KeyError, TypeError, AttributeError, IndexError, AssertionError,
+    )  # fmt: skip
     with path.open("rb") as file:
         head = file.read(4)
     if not head.startswith((b"PK\x03\x04", b"\x80")):
@@ -238,7 +255,7 @@ def _read_pt(path: Path, size: int, tensor: str) -> tuple[np.ndarray, str]:
         culprit = re.search(r"(?:GLOBAL|global|function|class) ([\w.]+)", str(error))
         more = f" (it asks for {culprit.group(1)})" if culprit else ""
         raise BadInput(where, f"it holds more than plain tensors{more} and is not unpickled", plain) from None
-    except (RuntimeError, EOFError, ValueError, KeyError, TypeError, AttributeError, IndexError, AssertionError):
+    except faults:
         raise BadInput(where, "not readable as a torch file (foreign, truncated or damaged)", plain) from None
     if isinstance(found, torch.Tensor):
         if tensor:
@@ -275,7 +292,8 @@ def _plain_tensor(found: torch.Tensor, source: str) -> np.ndarray:
     if found.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         raise BadInput(source, f"values of type {str(found.dtype).removeprefix('torch.')}", FLOATS)
     _check_shape(tuple(found.shape), source)
-    wide = found.detach().double() if found.dtype == torch.float64 else found.detach().float()
+    found = found.detach().resolve_neg()
+    wide = found.double() if found.dtype == torch.float64 else found.float()
     return wide.numpy()
 
 

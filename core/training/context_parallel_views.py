@@ -39,11 +39,11 @@ class Views:
         names = [f"{before}{i}" for before in ("" if ring else "K", "b" if ring else "bK") for i in range(ranks)]
         show: Literal["text", "shade"] = "text" if ranks <= SHOWN_ONE_BY_ONE else "shade"
         tiles = Heatmap(rows, Axis.of(*names), "%", low=0.0, high=1.0, show=show)
-        self.tiles = rec.panel("Tiles by rank and hop (b: backward)" if ring else "Tiles by rank and block (b: backward)", tiles, 1.3)
+        self.tiles = rec.panel("Tiles by rank, hop (b: backward)" if ring else "Tiles by rank, block (b: backward)", tiles, 1.3)
         columns = [Column("rank"), Column("tokens", align="left"), Column("of mean", "%"), Column("busy", "s"), Column("idle", "s")]
         self.by_rank = rec.panel("Work of each rank", Table(columns), beside=True)
         slots = Axis.of(*(name for name, _, _ in _SLOTS.values()))
-        self.exchange = rec.panel("Who holds which block, and what travels", Exchange(rows, "bytes", slots=slots), 1.5)
+        self.exchange = rec.panel("Who holds and sends which block", Exchange(rows, "bytes", slots=slots), 1.5)
         self.bytes = rec.panel("Bytes on each rank", Breakdown(rows, _PARTS, "bytes"), beside=True)
         fabric.draw(rec.panel("Compute and comm streams", fabric.lanes(), 1.4))
         self.held: dict[tuple[int, Slot], float] = {}

@@ -25,33 +25,33 @@ READY = {
     "up": "Gradients of the first half of layer {layer} are ready on every rank",
 }
 READY_DETAIL = (
-    "Each is copied to its place in bucket {bucket}. That was the last of its {gradients} gradients: it can go.",
+    "Each is copied to its place in bucket {bucket}. That was the last gradient of {gradients}: the bucket can go.",
     "Each is copied to its place in bucket {bucket}, which waits for {left} more of its {gradients} gradients.",
 )
 
 LAUNCH = (
     (
         "All-reduce of bucket {bucket} starts, and backward has ended",
-        "{gradients} of {all} gradients, {size:bytes}, and nothing left to compute beside it: the ranks can only wait.",
+        "{gradients} of {all:gradient|gradients}, {size:bytes}, and nothing left to compute beside it: the ranks can only wait.",
     ),
     (
         "All-reduce of bucket {bucket} starts while backward still runs",
-        "Its {gradients} gradients of {all}, {size:bytes}, are ready on every rank. Backward has {ahead:s} to go: as long as that lasts, "
+        "{gradients} of {all:gradient|gradients}, {size:bytes}, ready on every rank. Backward has {ahead:s} to go: as long as that lasts, "
         "the wire's time costs nothing.",
     ),
 )
 
 LAUNCH_ALONE = (
     "Bucket {bucket} is full, and there is nobody to average with",
-    "{gradients} of {all} gradients, {size:bytes}. One rank has the whole batch; backward has {ahead:s} to go.",
+    "{gradients} of {all:gradient|gradients}, {size:bytes}. One rank has the whole batch; backward has {ahead:s} to go.",
 )
 
 WAIT = (
     ("Every rank has all averages at once", "No bucket is on the wire when backward ends: no communication is exposed."),
     (
         "Every rank waits {exposed:s} for what is still on the wire",
-        "Backward has ended, and {late} of {buckets} buckets are not averaged yet. This wait is the exposed communication; all the rest "
-        "was hidden. Then the averages go back from the buckets to the parameters.",
+        "Backward has ended, with {late} of {buckets:bucket|buckets} still to be averaged. This wait is the exposed communication; all "
+        "the rest was hidden. Then the averages go back from the buckets to the parameters.",
     ),
 )
 

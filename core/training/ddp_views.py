@@ -24,7 +24,7 @@ class Views:
         fabric.draw(rec.panel("Compute and comm streams", fabric.lanes(), 2.2))
         self.bars = rec.panel("What each bucket holds", Breakdown(Axis("bucket {i}", bars), PARTS, "bytes"), 1.2)
         plot = Plot("bucket size (MiB)", "exposed communication", y_unit="s", x_log=True)
-        self.plot = rec.panel("Exposed communication by bucket size", plot, 1.2, beside=True)
+        self.plot = rec.panel("Exposed time by bucket size", plot, 1.2, beside=True)
         self.sizes: dict[int, int] = {}
         self.missing: dict[int, int] = {}
         self.ends: dict[int, float] = {}

@@ -23,10 +23,10 @@ class Views:
         rows = Axis("rank {i}", ranks)
         few = ranks <= SHOWN_ONE_BY_ONE
         grid = Heatmap(rows, Axis("{i}", ranks), "bytes", low=0.0, show="value" if few else "shade")
-        self.bytes = rec.panel("Bytes: a row sends, a column receives", grid, 1.5)
+        self.bytes = rec.panel("Bytes: row sends, column receives", grid, 1.5)
         columns = [Column("rank"), Column("rows"), Column("of mean", "%"), Column("compute", "s"), Column("waits", "s")]
         self.load = rec.panel("Load of each rank's experts", Table(columns), beside=True)
-        self.exchange = rec.panel("What each rank holds, and what travels", Exchange(rows, "bytes", slots=Axis.of(*_SLOTS)), 1.4)
+        self.exchange = rec.panel("What each rank holds and sends", Exchange(rows, "bytes", slots=Axis.of(*_SLOTS)), 1.4)
         bars = Breakdown(rows, list(zip(_SLOTS, _ROLES, strict=True)), "bytes")
         self.held = rec.panel("Activation bytes on each rank", bars, beside=True)
         fabric.draw(rec.panel("Compute and comm streams", fabric.lanes(), 1.6))

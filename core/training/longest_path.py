@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.training.schedules import Kind, Table
+from core.training.schedule_table import Kind, Table
 
 
 def edges(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(before, after, travels): one entry per dependency; rows of the table, and whether a message between ranks carries it.
 
-    A rank runs its rows in order; activations go from stage to stage, gradients back; a gradient needs the stage's own
-    forward, a weight gradient its own input gradient.
+    A rank runs its rows in order; activations go from stage to stage of a copy, gradients back; a gradient needs the stage's
+    own forward, a weight gradient its own input gradient.
     """
     rows, stage, microbatch = np.arange(len(table)), table.stage, table.microbatch
     where = np.full((len(Kind), table.stages, table.microbatches), -1, dtype=np.int64)
     where[table.kind, stage, microbatch] = rows
     forward, weight = where[Kind.FORWARD], where[Kind.WEIGHT_GRADIENT]
     gradient = np.maximum(where[Kind.BACKWARD], where[Kind.INPUT_GRADIENT])
-    in_rank = np.ones(len(table), dtype=bool)
+    in_rank = ~table.joined
     in_rank[table.first[:-1]] = False
     groups = [
         (rows[in_rank] - 1, rows[in_rank]),
@@ -40,15 +40,21 @@ def edges(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def longest_path_starts(table: Table, duration: np.ndarray, transfer: float) -> np.ndarray:
-    """(actions,) the earliest start of every row: the longest path that leads to it. NaN for rows on a cycle or behind one."""
+    """(rows,) the earliest start of every row: the longest path that leads to its action. NaN on a cycle or behind one.
+
+    duration: (rows,) of the action each row belongs to. Both rows of an overlapped pair are one node of the graph.
+    """
     before, after, travels = edges(table)
+    node = np.cumsum(~table.joined) - 1
+    before, after = node[before], node[after]
     by_source = np.argsort(before, kind="stable")
     targets = after[by_source].tolist()
     delays = np.where(travels, transfer, 0.0)[by_source].tolist()
-    heads = np.searchsorted(before[by_source], np.arange(len(table) + 1)).tolist()
-    missing = np.bincount(after, minlength=len(table)).tolist()
-    lengths = duration.tolist()
-    start = [0.0] * len(table)
+    nodes = int(node[-1]) + 1
+    heads = np.searchsorted(before[by_source], np.arange(nodes + 1)).tolist()
+    missing = np.bincount(after, minlength=nodes).tolist()
+    lengths = duration[table.heads].tolist()
+    start = [0.0] * nodes
     ready = [row for row, count in enumerate(missing) if not count]
     while ready:
         row = ready.pop()
@@ -60,4 +66,5 @@ def longest_path_starts(table: Table, duration: np.ndarray, transfer: float) -> 
             missing[target] -= 1
             if not missing[target]:
                 ready.append(target)
-    return np.where(np.array(missing) == 0, np.array(start), np.nan)
+    earliest: np.ndarray = np.where(np.array(missing) == 0, np.array(start), np.nan)[node]
+    return earliest

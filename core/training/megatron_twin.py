@@ -30,7 +30,7 @@ def dense(problem: Problem, *, gelu_before_sum: bool = False) -> Dense:
     p = {name: value.detach().clone().requires_grad_() for name, value in problem.parameters.items()}
     x = problem.x.detach().clone().requires_grad_()
     normed = _norm(x, p["norm1.weight"], p["norm1.bias"])
-    qkv = (normed @ p["qkv.weight"].T + p["qkv.bias"]).unflatten(-1, (shape.heads, 3, shape.head_dim))
+    qkv = (normed @ p["qkv.weight"].T + p["qkv.bias"]).reshape(*normed.shape[:-1], shape.heads, 3, shape.head_dim)
     q, k, v = qkv.unbind(-2)
     scores = torch.einsum("sbad,tbad->bast", q, k) / shape.head_dim**0.5
     ahead = torch.ones(shape.sequence, shape.sequence, dtype=torch.bool, device=x.device).triu(1)

@@ -6,13 +6,15 @@ Imported only when it runs, since it imports torch.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from core.training.schedules import Kind, Table
+from core.training.schedule_table import Kind, Table
 
 Gradients = dict[nn.Parameter, Tensor]
 
@@ -103,22 +105,26 @@ class Outcome:
 def run_table(table: Table, rows: list[int], work: Problem, tick: Callable[[], None] | None = None) -> Outcome:
     """Run ``rows`` of the table (their order in time) on real tensors; a stage sees only what another has sent it.
 
-    Gradients add up per parameter in the order in which its stage runs backwards. KeyError when a row's input is missing.
+    Each copy of the model that the table holds has parameters of its own. Gradients add up per parameter in the order in which
+    its stage runs backwards; those of the copies are summed at the end. KeyError when a row's input is missing.
     """
-    last = table.stages - 1
+    last = table.depth - 1
     live = LiveStashes(table.ranks)
-    arrived: dict[tuple[str, int, int], Tensor] = {("activation", 0, m): x for m, x in enumerate(work.inputs)}
+    blocks = [*work.blocks, *(deepcopy(block) for _ in range(table.copies - 1) for block in work.blocks)]
+    entrances = np.unique(table.actions[table.stage % table.depth == 0][:, 1:], axis=0).tolist()
+    arrived: dict[tuple[str, int, int], Tensor] = {("activation", stage, m): work.inputs[m] for stage, m in entrances}
     stashes: dict[tuple[int, int], Stash] = {}
     gradients: Gradients = {}
-    losses = torch.zeros((), device=work.inputs.device)
+    losses = torch.zeros((), device=work.inputs.device, dtype=torch.float64)  # of many microbatches, in whatever order
     for row in rows:
         kind, stage, microbatch = table.actions[row].tolist()
         if tick is not None:
             tick()
         if kind == Kind.FORWARD:
-            received = arrived.pop(("activation", stage, microbatch)).detach().requires_grad_(stage > 0)
-            output, saved_bytes = _counting_saved_bytes(work.blocks[stage], received)
-            if stage == last:
+            part = stage % table.depth
+            received = arrived.pop(("activation", stage, microbatch)).detach().requires_grad_(part > 0)
+            output, saved_bytes = _counting_saved_bytes(blocks[stage], received)
+            if part == last:
                 output = work.loss(output, microbatch)
                 losses += output.detach()
                 arrived["gradient", stage, microbatch] = torch.ones_like(output)
@@ -128,8 +134,18 @@ def run_table(table: Table, rows: list[int], work: Problem, tick: Callable[[], N
             live.watch(int(table.rank_of[stage]), stash)
             del output, stash
         else:
-            _backward(Kind(kind), stage, microbatch, work.blocks[stage], stashes, arrived, gradients)
-    return Outcome(losses, gradients, live)
+            _backward(Kind(kind), stage, microbatch, blocks[stage], stashes, arrived, gradients)
+    return Outcome(losses, _summed(gradients, work, blocks), live)
+
+
+def _summed(gradients: Gradients, work: Problem, blocks: list[Block]) -> Gradients:
+    """The gradients of all copies added up, by the parameters of the problem: what an all-reduce between the copies does."""
+    summed: Gradients = {}
+    for number, block in enumerate(blocks):
+        for own, parameter in zip(work.blocks[number % len(work.blocks)].parameters(), block.parameters(), strict=True):
+            if parameter in gradients:
+                summed[own] = gradients[parameter] if own not in summed else summed[own] + gradients[parameter]
+    return summed
 
 
 def _backward(
@@ -144,7 +160,7 @@ def _backward(
     """One backward (I + W) or one half of it; the stash goes when its weight gradient is done."""
     stash = stashes[stage, microbatch]
     weights = list(block.parameters()) if kind != Kind.INPUT_GRADIENT else []
-    wanted = [stash.input] if kind != Kind.WEIGHT_GRADIENT and stage > 0 else []
+    wanted = [stash.input] if kind != Kind.WEIGHT_GRADIENT and stash.input.requires_grad else []
     if kind == Kind.WEIGHT_GRADIENT:
         gradient = stash.gradient
     else:
@@ -159,12 +175,16 @@ def _backward(
         del stashes[stage, microbatch]
 
 
-def run_sequentially(work: Problem) -> tuple[Tensor, Gradients]:
-    """The same training step without a pipeline: each microbatch through the whole model in turn, one autograd graph each."""
-    losses = torch.zeros((), device=work.inputs.device)
+def run_sequentially(work: Problem, order: Sequence[int] | None = None) -> tuple[Tensor, Gradients]:
+    """The same training step without a pipeline: each microbatch through the whole model, one autograd graph each.
+
+    order: in which the microbatches take their turns, as they are numbered when None.
+    """
+    losses = torch.zeros((), device=work.inputs.device, dtype=torch.float64)
     for parameter in work.parameters():
         parameter.grad = None
-    for microbatch, x in enumerate(work.inputs):
+    for microbatch in order if order is not None else range(len(work.inputs)):
+        x = work.inputs[microbatch]
         for block in work.blocks:
             x = block(x)
         loss = work.loss(x, microbatch)

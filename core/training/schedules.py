@@ -1,117 +1,35 @@
 """Pipeline schedules as data: one function per schedule says what each rank runs, in which order, and nothing about time.
 
-A schedule's order is a ``(actions, 3)`` array per rank with rows (kind, stage, microbatch). `build` puts the ranks
-together into a `Table`; timing, memory and the real model only ever read a table.
+A schedule's order is an array per rank with rows (kind, stage, microbatch). `build` puts the ranks together into a `Table`;
+timing, memory and the real model only ever read a table. Those that split the backward are in `zero_bubble` and `dualpipe`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import IntEnum
-from itertools import pairwise
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from core.errors import BadInput, nearest
-
-Order = np.ndarray
-"""What one rank runs: (actions, 3) int32, rows (kind, stage, microbatch) from first to last."""
-
-
-class Kind(IntEnum):
-    """What an action computes for one stage and one microbatch."""
-
-    FORWARD = 0
-    BACKWARD = 1  # both gradients in one action, I then W; the gradient leaves when the action ends
-    INPUT_GRADIENT = 2
-    WEIGHT_GRADIENT = 3
-
-    @property
-    def letter(self) -> str:
-        return "FBIW"[self]
-
-
-class Action(NamedTuple):
-    """One row of a table. ``str`` writes it as torch does: stage, letter, microbatch ("3F7")."""
-
-    kind: Kind
-    stage: int
-    microbatch: int
-
-    def __str__(self) -> str:
-        return f"{self.stage}{self.kind.letter}{self.microbatch}"
-
-
-@dataclass(frozen=True)
-class Table:
-    """A schedule for one size, rank by rank.
-
-    actions: (actions, 3) int32, the orders of all ranks one after another; first: (ranks + 1,) where each rank's begin;
-    rank_of, chunk_of: (stages,) the rank that holds a stage and its number there.
-    """
-
-    ranks: int
-    microbatches: int
-    chunks: int
-    actions: np.ndarray
-    first: np.ndarray
-    rank_of: np.ndarray
-    chunk_of: np.ndarray
-
-    @classmethod
-    def of(cls, orders: Sequence[Order], microbatches: int, placement: tuple[np.ndarray, np.ndarray]) -> Table:
-        """Put the orders of all ranks together; ``placement`` is (rank_of, chunk_of), both (stages,)."""
-        rank_of, chunk_of = placement
-        first = np.zeros(len(orders) + 1, dtype=np.int64)
-        np.cumsum([len(order) for order in orders], out=first[1:])
-        return cls(len(orders), microbatches, int(chunk_of.max()) + 1, np.concatenate(orders), first, rank_of, chunk_of)
-
-    @property
-    def stages(self) -> int:
-        return len(self.rank_of)
-
-    @property
-    def kind(self) -> np.ndarray:
-        return self.actions[:, 0]
-
-    @property
-    def stage(self) -> np.ndarray:
-        return self.actions[:, 1]
-
-    @property
-    def microbatch(self) -> np.ndarray:
-        return self.actions[:, 2]
-
-    @property
-    def rank(self) -> np.ndarray:
-        """(actions,) the rank of each row."""
-        return np.repeat(np.arange(self.ranks), np.diff(self.first))
-
-    def __len__(self) -> int:
-        return len(self.actions)
-
-    def of_rank(self, rank: int) -> list[Action]:
-        """What ``rank`` runs, in order."""
-        rows = self.actions[self.first[rank] : self.first[rank + 1]].tolist()
-        return [Action(Kind(kind), stage, microbatch) for kind, stage, microbatch in rows]
-
-
-# The schedules ---------------------------------------------------------------------------------------------------------
+from core.training.dualpipe import dualpipe, dualpipev
+from core.training.interleaving import chunk_turns, rounds
+from core.training.schedule_table import Kind, Order, Placement, Table, both_ways, looped, rows_of, v_shaped
+from core.training.zero_bubble import interleaved_zb, zb_h1, zbv
 
 
 def gpipe(ranks: int, microbatches: int, chunks: int) -> list[Order]:
     """All forwards, then all backwards, both in the order of the microbatches (arXiv 1811.06965)."""
     every = np.arange(microbatches)
-    return [np.concatenate([_rows(Kind.FORWARD, rank, every), _rows(Kind.BACKWARD, rank, every)]) for rank in range(ranks)]
+    return [np.concatenate([rows_of(Kind.FORWARD, rank, every), rows_of(Kind.BACKWARD, rank, every)]) for rank in range(ranks)]
 
 
 def one_f_one_b(ranks: int, microbatches: int, chunks: int) -> list[Order]:
     """One forward, one backward in turn, once the ranks behind are filled (PipeDream-Flush, arXiv 2006.09503)."""
     every = np.arange(microbatches)
     return [
-        _alternate(_rows(Kind.FORWARD, rank, every), _rows(Kind.BACKWARD, rank, every), warm_up=ranks - 1 - rank) for rank in range(ranks)
+        _alternate(rows_of(Kind.FORWARD, rank, every), rows_of(Kind.BACKWARD, rank, every), warm_up=ranks - 1 - rank)
+        for rank in range(ranks)
     ]
 
 
@@ -124,27 +42,26 @@ def interleaved(ranks: int, microbatches: int, chunks: int) -> list[Order]:
     """
     if chunks == 1:
         return one_f_one_b(ranks, microbatches, chunks)
-    members = rounds(ranks, microbatches)
-    upwards = np.array([(chunk, microbatch) for turn in members for chunk in range(chunks) for microbatch in turn])
-    downwards = np.array([(chunk, microbatch) for turn in members for chunk in reversed(range(chunks)) for microbatch in turn])
+    upwards, downwards = chunk_turns(ranks, microbatches, chunks)
     orders = []
     for rank in range(ranks):
-        forwards = _rows(Kind.FORWARD, upwards[:, 0] * ranks + rank, upwards[:, 1])
-        backwards = _rows(Kind.BACKWARD, downwards[:, 0] * ranks + rank, downwards[:, 1])
-        orders.append(_alternate(forwards, backwards, warm_up=(chunks - 1) * len(members[0]) + 2 * (ranks - 1 - rank)))
+        forwards = rows_of(Kind.FORWARD, upwards[:, 0] * ranks + rank, upwards[:, 1])
+        backwards = rows_of(Kind.BACKWARD, downwards[:, 0] * ranks + rank, downwards[:, 1])
+        warm_up = (chunks - 1) * len(rounds(ranks, microbatches)[0]) + 2 * (ranks - 1 - rank)
+        orders.append(_alternate(forwards, backwards, warm_up))
     return orders
 
 
-def rounds(ranks: int, microbatches: int) -> list[range]:
-    """The microbatches of each interleaved round: as many rounds as in torch, as equal as they can be, the longer ones first.
-
-    No round is shorter than ``ranks`` unless there are fewer microbatches than ranks, so a chunk's first result is there when
-    the next chunk's turn comes. Cutting off full rounds and leaving a rest of 1 (4 ranks, 9 microbatches, 3 chunks) deadlocks.
-    """
-    count = max(1, microbatches // ranks)
-    short, longer = divmod(microbatches, count)
-    cuts = [turn * short + min(turn, longer) for turn in range(count + 1)]
-    return [range(begin, end) for begin, end in pairwise(cuts)]
+def looped_bfs(ranks: int, microbatches: int, chunks: int) -> list[Order]:
+    """Breadth first: all microbatches through a chunk before the next chunk; then back, the last microbatch first (arXiv 2211.05953)."""
+    every = np.arange(microbatches)
+    return [
+        np.concatenate([
+            *[rows_of(Kind.FORWARD, chunk * ranks + rank, every) for chunk in range(chunks)],
+            *[rows_of(Kind.BACKWARD, chunk * ranks + rank, every[::-1]) for chunk in reversed(range(chunks))],
+        ])
+        for rank in range(ranks)
+    ]  # fmt: skip
 
 
 def _alternate(forwards: Order, backwards: Order, warm_up: int) -> Order:
@@ -159,48 +76,73 @@ def _alternate(forwards: Order, backwards: Order, warm_up: int) -> Order:
     return order
 
 
-def _rows(kind: Kind, stage: int | np.ndarray, microbatch: np.ndarray) -> Order:
-    rows = np.empty((len(microbatch), 3), dtype=np.int32)
-    rows[:, 0], rows[:, 1], rows[:, 2] = kind, stage, microbatch
-    return rows
+# Where a schedule is defined -------------------------------------------------------------------------------------------
+
+Refusal = tuple[str, str] | None
+"""(found, allowed) of the one message that refuses a size; None where the schedule is defined."""
 
 
-# Where stages live, where a schedule is defined ------------------------------------------------------------------------
-
-
-def looped(ranks: int, chunks: int) -> tuple[np.ndarray, np.ndarray]:
-    """Stage s on rank s mod ranks, as its chunk s div ranks. Returns (rank_of, chunk_of)."""
-    stages = np.arange(ranks * chunks)
-    return stages % ranks, stages // ranks
-
-
-def any_chunks(ranks: int, microbatches: int, chunks: int) -> tuple[str, str] | None:
+def any_chunks(ranks: int, microbatches: int, chunks: int) -> Refusal:
     return None
 
 
-def single_chunk(ranks: int, microbatches: int, chunks: int) -> tuple[str, str] | None:
+def single_chunk(ranks: int, microbatches: int, chunks: int) -> Refusal:
     return None if chunks == 1 else (f"chunks = {chunks}", "chunks = 1, since it puts one stage on each rank")
+
+
+def two_chunks(ranks: int, microbatches: int, chunks: int) -> Refusal:
+    return None if chunks == 2 else (f"chunks = {chunks}", "chunks = 2, since a V has two arms and each rank holds a chunk of either")
+
+
+def folded(ranks: int, microbatches: int, chunks: int) -> Refusal:
+    """DualPipeV's sizes."""
+    if microbatches < 2 * ranks:
+        least = f"microbatches >= 2 x stages = {2 * ranks}, since rank 0 runs so many forwards before its first pair is due"
+        return two_chunks(ranks, microbatches, chunks) or (f"microbatches = {microbatches}", least)
+    return two_chunks(ranks, microbatches, chunks)
+
+
+def bidirectional(ranks: int, microbatches: int, chunks: int) -> Refusal:
+    """DualPipe's sizes."""
+    if chunks != 1:
+        return f"chunks = {chunks}", "chunks = 1, since each rank holds one stage of each of the two copies"
+    if ranks % 2:
+        return f"stages = {ranks}", "an even number of stages, since two ranks meet in the middle"
+    if microbatches % 2:
+        return f"microbatches = {microbatches}", "an even number of microbatches, since half of them enter at each end"
+    if microbatches < 2 * ranks:
+        return f"microbatches = {microbatches}", (
+            f"microbatches >= 2 x stages = {2 * ranks}, both directions together, since with fewer a rank's first pair finds no partner"
+        )
+    return None
 
 
 class Schedule(NamedTuple):
     """A schedule's entry: what it is called, how its orders are made, and where it is defined.
 
-    undefined: (ranks, microbatches, chunks) -> None, or (found, allowed) of the one message that refuses them;
-    chunks: how many it usually has per rank; copies: of the parameters on each rank.
+    chunks: how many it usually has per rank; rigid: why its table cannot be run with less memory, '' when it can.
     """
 
     title: str
     orders: Callable[[int, int, int], list[Order]]
-    undefined: Callable[[int, int, int], tuple[str, str] | None]
+    undefined: Callable[[int, int, int], Refusal]
     chunks: int = 1
-    placement: Callable[[int, int], tuple[np.ndarray, np.ndarray]] = looped
-    copies: int = 1
+    placement: Callable[[int, int], Placement] = looped
+    rigid: str = ""
 
+
+_PAIRED = "its overlapped pairs fix which activations are held together"
 
 SCHEDULES: dict[str, Schedule] = {
     "gpipe": Schedule("GPipe", gpipe, single_chunk),
     "1f1b": Schedule("1F1B", one_f_one_b, single_chunk),
     "interleaved": Schedule("Interleaved 1F1B", interleaved, any_chunks, chunks=2),
+    "looped_bfs": Schedule("Looped BFS", looped_bfs, any_chunks, chunks=2, rigid="the last microbatch goes back first, so all are held"),
+    "zb_h1": Schedule("ZB-H1", zb_h1, single_chunk),
+    "interleaved_zb": Schedule("Interleaved zero bubble", interleaved_zb, any_chunks, chunks=2),
+    "zbv": Schedule("ZB-V", zbv, two_chunks, chunks=2, placement=v_shaped),
+    "dualpipe": Schedule("DualPipe", dualpipe, bidirectional, placement=both_ways, rigid=_PAIRED),
+    "dualpipev": Schedule("DualPipeV", dualpipev, folded, chunks=2, placement=v_shaped, rigid=_PAIRED),
 }
 
 

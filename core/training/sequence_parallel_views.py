@@ -18,7 +18,7 @@ class SequenceStory(Story):
 
     def panels(self) -> None:
         self.rec.panel("Held for backward", self.bars, 1.25)
-        self.rec.panel("Activations: which part each rank has", self.activations, beside=True)
+        self.rec.panel("Activations: which part a rank has", self.activations, beside=True)
         columns = [Column("layout", align="left"), Column("held", "bytes"), Column("sent", "bytes")]
         table = self.rec.panel("One layer on one rank, by formula", Table(columns))
         for layout in LAYOUTS:

@@ -46,7 +46,7 @@ def differences(run: TensorParallel, want: Dense) -> dict[str, float]:
         "loss": max(abs(float(loss) - want.loss) for loss in run.loss.values()),
         "gradient of the input": max(_off(g, run.tokens_of(want.x_gradient, rank), want.x_gradient) for rank, g in run.x_gradient.items()),
     }
-    groups = {"gradients of cut weights": [], "gradients of norms and row biases": []}
+    groups: dict[str, list[float]] = {"gradients of cut weights": [], "gradients of norms and row biases": []}
     for rank, tape in run.tapes.items():
         for name, whole in want.gradients.items():
             cut = run.cuts[name]

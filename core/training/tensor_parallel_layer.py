@@ -212,7 +212,7 @@ class TensorParallel:
                 summed = self.fabric.all_reduce(together, n=self.issued).wait()
             for rank, tape in self.tapes.items():
                 sizes = [tape.gradients[name].numel() for name in names]
-                for name, part in zip(names, summed[rank].split(sizes), strict=True):
+                for name, part in zip(names, torch.split(summed[rank], sizes), strict=True):
                     tape.gradients[name] = part.view_as(tape.gradients[name])
         self.story.finished(names)
 

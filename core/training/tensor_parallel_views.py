@@ -39,6 +39,7 @@ _ROWS = {"attention": "attention", "up": "GeLU(XA)", "head": "logits"}
 _INPUTS = {"attention": "att. input", "up": "MLP input"}
 _UNITS = 4
 """So many columns of GeLU(XA) are shown in numbers."""
+_GELU_MEANINGS = {"comm": "a rank's part", "activation": "value", "good": "same", "bad": "wrong"}
 _SAME = 1e-9
 """What differs by less is equal: fp64 sums in another order."""
 PARTS = (("norm, drop", "buffer"), ("inputs", "comm"), ("attention", "forward"), ("MLP", "activation"))
@@ -91,7 +92,7 @@ class Story:
             total = self.shape.ffn
             self.units = sorted({k * total // _UNITS for k in range(min(_UNITS, total))})
             names = Axis.of(*(f"column {unit}" for unit in self.units))
-            self.gelu = self.rec.panel("GeLU(XA), first token", Heatmap(rows, names, show="text"))
+            self.gelu = self.rec.panel("GeLU(XA), first token", Heatmap(rows, names, show="text", legend=_GELU_MEANINGS))
         else:
             self.rec.panel("Held for backward", self.bars)
         self.rec.panel("Messages of this step", self.exchange, beside=True)

@@ -77,9 +77,8 @@ class Training:
                     self.memory.put(moment, layer, rank, self.optimizers[rank].state[master][moment])
                 kept = start[layer][self.layout.span(rank)] if self.stage == 3 else start[layer]
                 self.memory.put("weights", layer, rank, kept.to(torch.bfloat16, copy=True))
-        small, padding = self.layout.elements * self.layout.layers, self.layout.padding
-        detail = text.START_DETAIL[job.params.optimizer]
-        self.tell(text.START[self.stage], detail, 0.0, psi=job.psi, small=small, padding=padding)
+        small = self.layout.elements * self.layout.layers
+        self.tell(text.START[self.stage], text.START_DETAIL[job.params.optimizer], 0.0, psi=job.psi, small=small)
 
     def owned(self, rank: int) -> slice:
         """The part of every layer whose optimizer states ``rank`` holds, and which it alone updates."""

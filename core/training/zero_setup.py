@@ -16,8 +16,14 @@ from core.training.zero_model import Layout
 from core.transformer import read_config
 
 DEFAULT_PARAMETERS = 7_500_000_000
-LARGEST_STATES = 4e9
-"""Bytes of model states that the small model may take on all ranks together."""
+LARGEST_MEMORY = 4e9
+"""Bytes that training the small model may take: all ranks together, and what the checks keep."""
+LARGEST_WORK = 1e12
+"""FLOP of forward and backward of the small model on all ranks, some seconds of one processor."""
+KEPT = 50, 10, 36
+"""Bytes a parameter of the small model beside the states, as measured: once (twins, start), for each rank, for each step (its gradients)."""
+KEPT_OF_A_SAMPLE = 80
+"""Bytes an element that autograd's check keeps of a sample in each layer: ten of its fp64 values, the inner ones four times as wide."""
 UTILISATION = 0.45
 """Share of an accelerator's BF16 peak that the matmuls of a dense model reach (41 to 57 % in arXiv 2205.05198)."""
 TIMED_ON = "a100"
@@ -67,12 +73,17 @@ class Job:
         psi, name, model_layers = full_size("zero", params.parameters, params.model, params.layers)
         layout = Layout(params.layers, params.hidden, params.ranks)
         job = cls(params, psi, name, model_layers, layout, link(params.link), accelerator(params.accelerator or TIMED_ON))
-        states = sum(zero_bytes.model_states(job.small, params.stage, params.ranks, params.optimizer)) * params.ranks
-        if states > LARGEST_STATES:
+        if job.memory > LARGEST_MEMORY:
             raise BadInput(
-                "zero.hidden",
-                f"hidden={params.hidden}, layers={params.layers}, stage={params.stage}, ranks={params.ranks} takes {states / 1e9:.1f} GB",
-                f"model states of the small model up to {LARGEST_STATES / 1e9:.0f} GB on all simulated ranks together",
+                "zero: the small model's states, samples and checks",
+                f"hidden={params.hidden}, layers={params.layers}, stage={params.stage}, ranks={params.ranks}, steps={params.steps}, "
+                f"batch={params.batch}, accumulation={params.accumulation} take about {job.memory / 1e9:.1f} GB",
+                f"at most {LARGEST_MEMORY / 1e9:.0f} GB on all simulated ranks together",
+            )
+        if job.work > LARGEST_WORK:
+            found = f"found {job.work:.3g} FLOP"
+            raise BadInput(
+                "zero: 6 x the small model's parameters x ranks x batch x accumulation x steps", found, f"at most {LARGEST_WORK:.0e} FLOP"
             )
         return job
 
@@ -80,6 +91,20 @@ class Job:
     def small(self) -> int:
         """Elements of the small model, padding included."""
         return self.layout.padded * self.layout.layers
+
+    @property
+    def memory(self) -> float:
+        """About as many bytes as the run takes on this machine."""
+        p, (once, each_rank, each_step) = self.params, KEPT
+        states = sum(zero_bytes.model_states(self.small, p.stage, p.ranks, p.optimizer)) * p.ranks
+        samples = p.ranks * p.accumulation * p.batch * p.hidden * p.layers
+        return states + self.small * (once + each_rank * p.ranks + each_step * p.steps) + KEPT_OF_A_SAMPLE * samples
+
+    @property
+    def work(self) -> float:
+        """FLOP of all optimizer steps: 2 a parameter and sample forward, 4 backward."""
+        p = self.params
+        return 6.0 * self.small * p.ranks * p.batch * p.accumulation * p.steps
 
     @property
     def scale(self) -> float:

@@ -8,22 +8,20 @@ START = (
     "Stage 2: every rank owns one shard of the optimizer states and of the gradients",
     "Stage 3: every rank owns one shard of everything",
 )
+_START_DETAIL = (
+    "A rank starts with {held:bytes}, the gradients are still to come. A small letter: some layers only, or a gradient that is not "
+    "averaged yet. Bytes and times are those of the full model; a small one of {small:count} parameters does the work."
+)
 START_DETAIL = {
-    "adamw": "{psi:count} parameters, 16 bytes each: BF16 parameter 2, BF16 gradient 2, fp32 master 4, m 4, v 4. A rank starts with "
-    "{held:bytes}, the gradients are still to come. Sizes and times are those of the full model; a small one of {small:count} "
-    "parameters does the work, each of its layers padded by {padding:count} zeros. P, G, O: parameters, gradients, optimizer states; "
-    "a small letter: some layers only, or a gradient that is not averaged yet.",
-    "sgd": "{psi:count} parameters, 8 bytes each: BF16 parameter 2, BF16 gradient 2, fp32 master 4. A rank starts with "
-    "{held:bytes}, the gradients are still to come. Sizes and times are those of the full model; a small one of {small:count} "
-    "parameters does the work, each of its layers padded by {padding:count} zeros. P, G, O: parameters, gradients, optimizer states; "
-    "a small letter: some layers only, or a gradient that is not averaged yet.",
+    "adamw": "{psi:count} parameters, 16 bytes each: BF16 parameter 2, gradient 2, fp32 master 4, m 4, v 4. " + _START_DETAIL,
+    "sgd": "{psi:count} parameters, 8 bytes each: BF16 parameter 2, gradient 2, fp32 master 4. " + _START_DETAIL,
 }
 
 FORWARD = "Every rank runs layer {layer} forward on its own micro-batch"
 FORWARD_DETAIL = "All ranks see the same parameters and different samples. Forward adds no model state: {held:bytes} a rank."
 
 BACKWARD = "Every rank computes its own gradient of layer {layer}"
-BACKWARD_DETAIL = "The samples differ, so the {ranks} gradients differ. Each covers the whole layer in BF16: {held:bytes} a rank now."
+BACKWARD_DETAIL = "Samples differ from rank to rank, and so do gradients. Each covers the whole layer in BF16: {held:bytes} a rank now."
 
 AVERAGE = (
     "All-reduce starts: everyone is to have the averaged gradient of layer {layer}",

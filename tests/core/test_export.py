@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import os
 import tracemalloc
 
 import pytest
@@ -162,3 +163,54 @@ def test_many_steps_are_written_without_holding_their_text():
     tracemalloc.stop()
     assert size > 2_000_000
     assert peak < size / 4
+
+
+def test_a_file_name_that_is_not_utf8_is_still_json():
+    recording = recorded()
+    recording.params["path"] = "bad\udcff.npy"
+    assert loaded(recording)["variants"]["v0"]["params"]["path"] == "bad\ufffd.npy"
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_file_name_that_is_not_utf8_can_be_written(tmp_path, format):
+    recording = recorded()
+    recording.params["path"] = "bad\udcff.npy"
+    assert write({"bad\udcff": recording}, SCENARIO, format, tmp_path / "a").read_text(encoding="utf-8")
+
+
+def test_writing_through_a_link_leaves_the_link_and_keeps_the_mode(tmp_path):
+    kept = tmp_path / "kept.json"
+    kept.write_text("old")
+    kept.chmod(0o600)
+    link = tmp_path / "link.json"
+    link.symlink_to(kept)
+    write({"one": recorded()}, SCENARIO, "json", link, overwrite=True)
+    assert link.is_symlink() and kept.read_text().startswith("{")
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(BadInput, match="found a pipe"):
+        write({"one": recorded()}, SCENARIO, "json", tmp_path / "pipe", overwrite=True)
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_file_that_may_not_be_written_is_left_alone(tmp_path, monkeypatch):
+    (tmp_path / "a").write_text("mine")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # as for anybody but root
+    with pytest.raises(BadInput, match="Permission denied"):
+        write({"one": recorded()}, SCENARIO, "json", tmp_path / "a", overwrite=True)
+    assert (tmp_path / "a").read_text() == "mine"
+
+
+def test_the_longest_name_a_file_can_have_is_written(tmp_path):
+    assert write({"one": recorded()}, SCENARIO, "json", tmp_path / ("é" * 127)).exists()
+    with pytest.raises(BadInput, match="too long"):
+        write({"one": recorded()}, SCENARIO, "json", tmp_path / ("é" * 128))
+
+
+def test_the_home_of_a_user_that_does_not_exist_is_a_folder_that_does_not_exist(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match="No such file or directory"):
+        write({"one": recorded()}, SCENARIO, "json", "~nobody-of-this-name/a.json")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.formatting import FORMATTER, UNITS, format_value
+from core.formatting import FORMATTER, UNITS, format_value, parameter_text
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,7 @@ from core.formatting import FORMATTER, UNITS, format_value
         (1.0, "chunks", "1 chunk"),
         (579.8, "$", "579.80"),
         (579.8025, "$", "579.8025"),
+        (100.005, "$", "100.005"),
         (None, "bytes", "–"),
         (float("nan"), "s", "–"),
         (float("-inf"), "", "-∞"),
@@ -61,3 +62,32 @@ def test_bytes_keep_four_digits(value):
 
 def test_a_name_that_is_missing_stays_visible():
     assert FORMATTER.fill("rank {rank} of {n}", {"rank": 1}) == "rank 1 of {n}"
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0 rows are dropped"), (1, "1 row is dropped"), (1024, "1,024 rows are dropped")])
+def test_a_count_brings_its_noun_in_the_right_number(count: int, said: str) -> None:
+    assert FORMATTER.fill("{dropped:row is|rows are} dropped", {"dropped": count}) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (7e9, "7e9"), (7.5e9, "7.5e9"), (1.0, "1"), (4194304.0, "4194304"), (0.25, "0.25"), (1e-7, "1e-07"), (4096, "4096"),
+        (True, "true"), ((1.0, 2.5), "1,2.5"), (None, ""), (float("inf"), "inf"), (1e300, "1e+300"), ("gpipe", "gpipe"),
+    ],
+)  # fmt: skip
+def test_a_parameter_reads_as_it_is_typed_and_comes_back_the_same(value: object, said: str) -> None:
+    assert parameter_text(value) == said
+    if isinstance(value, float):
+        assert float(said) == value
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("{size:z}", "1.5"), ("{lost:.2f}", "{lost}"), ("{name:,}", "a name"), ("a { brace", "a { brace"),
+        ("{size.real.nothing}", "{size.real.nothing}"), ("{} and {0}", "{} and {0}"), ("{size!x}", "{size!x}"),
+    ],
+)  # fmt: skip
+def test_a_template_with_a_mistake_is_shown_and_never_raises(template: str, said: str) -> None:
+    assert FORMATTER.fill(template, {"size": 1.5, "name": "a name"}) == said

@@ -134,7 +134,7 @@ def test_router_logits_open_dispatch(tmp_path):
         ("broken.json", '{"model_type": "llama",\n "hidden_size": }', "text that is not JSON: Expecting value: line 2"),
         ("data.bin", bytes(range(200, 250)) + b"\0", "binary data that starts with c8 c9"),
         ("book.gz", b"\x1f\x8b\x08\0\0\0", "gzip data"),
-        ("mbo.dbn", b"DBN\x01" + bytes(40), "a Databento DBN file"),
+        ("mbo.dbn", b"DBN\x09" + bytes(40), "a Databento DBN file"),
         ("cut.zip", b"PK\x03\x04\x14\0\0\0\x08\0", "a zip archive that does not open"),
         ("old.pt", pickle.dumps({"a": 1}), "a Python pickle"),
     ],

@@ -294,3 +294,33 @@ def test_ctrl_c_exits_130_without_a_traceback(plugin_env, tmp_path):
     os.kill(started.pid, signal.SIGINT)
     _, err = started.communicate(timeout=20)
     assert started.returncode == 130 and "Traceback" not in err
+
+
+def test_what_a_file_holds_cannot_steer_the_terminal(cli, tmp_path):
+    """Control characters of a title, a name or a value are written out; JSON keeps them, escaped."""
+    (tmp_path / "odd.toml").write_text('simulation = "countdown"\ntitle = "\\u001b[31mred\\u009b"\n')
+    code, out, _ = cli("run", "odd.toml")
+    assert code == 0 and "\\x1b[31mred\\x9b" in out and "\x1b" not in out
+    code, _, err = cli("run", "countdown", "--set", "start=\x1b[2J")
+    assert code == 2 and "found \\x1b[2J" in one_line(err)
+    code, out, _ = cli("run", "odd\x1b.toml", "--json")
+    assert code == 2 and out == ""
+
+
+def test_a_complaint_that_nobody_can_read_keeps_its_exit_code(plugin_env, tmp_path):
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-m", "tui.cli", "run", "contdown"], env=plugin_env, stderr=full, cwd=tmp_path, timeout=60)
+    assert done.returncode == 2
+
+
+def test_list_names_scenarios_that_cannot_be_found_and_goes_on(cli, tmp_path, monkeypatch):
+    info = tmp_path / "half-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: half\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[notes_tui.scenarios]\nhalf = nowhere.at.all\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    code, out, err = cli("list")
+    assert code == 2 and "markets/order_book" in out and "half (nowhere.at.all)" in one_line(err)
+    assert cli("run", "countdown")[0] == 0

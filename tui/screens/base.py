@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, cast
 
 from rich.cells import cell_len
@@ -46,6 +46,10 @@ class BaseScreen(Screen[None]):
 
     AUTO_FOCUS = ""
     SCOPE: Scope = "app"
+    ABOUT: str = ""
+    """Which paragraph of the help tells what this screen is."""
+    LEFT_OUT: frozenset[str] = frozenset()
+    """Actions of the scope that do not work here: neither the footer nor the help offers them."""
     # Containers are hidden and what they hold is visible: the compositor asks every visible widget for its lines at each frame.
     DEFAULT_CSS = """
     BaseScreen { background: $background; }
@@ -110,7 +114,11 @@ class BaseScreen(Screen[None]):
         if text:
             self.footer.set([(" " + text, role)])
         else:
-            self.footer.set(self.hint() or key_parts(self.notes.keys, self.SCOPE, self.size.width))
+            self.footer.set(self.hint() or self.key_hint())
+
+    def key_hint(self) -> list[Part]:
+        """The main keys that work here."""
+        return key_parts(self.notes.keys, self.SCOPE, self.size.width, self.LEFT_OUT)
 
     def action_leave(self) -> None:
         """Back: what it means here."""
@@ -122,11 +130,11 @@ class BaseScreen(Screen[None]):
             line.forget()
 
 
-def key_parts(keys: dict[str, tuple[str, ...]], scope: Scope, width: int) -> list[Part]:
-    """The main keys of ``scope`` as many as fit, the least important left out, help kept."""
+def key_parts(keys: dict[str, tuple[str, ...]], scope: Scope, width: int, left_out: Collection[str] = ()) -> list[Part]:
+    """The main keys of ``scope`` but for ``left_out``, as many as fit, the least important dropped, help kept."""
     groups: dict[int, list[tuple[str, str]]] = {}
     for action in ACTIONS:
-        if action.footer and action.scope in (scope, "app") and keys.get(action.id):
+        if action.footer and action.scope in (scope, "app") and action.id not in left_out and keys.get(action.id):
             groups.setdefault(action.footer, []).append((shown(keys[action.id][0]), action.name))
     labels = {order: ("".join(key for key, _ in pair), pair[-1][1]) for order, pair in groups.items()}
     room = width - 1

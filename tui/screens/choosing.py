@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from core.errors import BadInput
+from core.formatting import parameter_text
 from core.recording import first_difference
 from tui.runs import Run
 from tui.screens.stage_base import StageBase
@@ -196,7 +197,7 @@ class Choosing(StageBase):
         if not changed:
             raise BadInput("fork", "nothing is changed", "another value in at least one field")
         front = self.front
-        what = ", ".join(f"{name} {value}" for name, value in changed.items())
+        what = ", ".join(f"{name} {parameter_text(value)}" for name, value in changed.items())
         label = f"{front.label}, {what}" if front.label != "default" else what
         run = self.make_run(front.variant, self._overrides(changed), label)
         self.start(run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from textual.widgets import Input
@@ -40,7 +41,7 @@ class ExportForm(Form):
     def _save(self, values: dict[str, str]) -> None:
         if not values["file"].strip():
             raise BadInput("file", "nothing is written", "the name of a file")
-        path = Path(values["file"].strip()).expanduser()
+        path = Path(os.path.expanduser(values["file"].strip()))  # noqa: PTH111 - never raises
         overwrite = self._warned == path
-        self._warned = path if path.exists() else None
+        self._warned = path if os.path.exists(path) else None  # noqa: PTH110 - never raises
         self.stage.save(values["format"], path, self.picture, overwrite=overwrite)

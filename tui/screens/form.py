@@ -16,6 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from core.errors import BadInput
+from core.formatting import parameter_text
 from core.simulation import Field
 from tui.screens.lines import Line, Part, Rule
 
@@ -34,18 +35,7 @@ def from_declaration(field: Field, value: object) -> FormField:
     """The row of one parameter with the value it has."""
     choices = field.choices or (("true", "false") if field.kind == "bool" else ())
     allowed = msgspec.structs.replace(field, description="").allowed if not choices else ""
-    return FormField(field.name, as_text(value), allowed, field.description, choices)
-
-
-def as_text(value: object) -> str:
-    """A parameter's value as the user types it: ``1,2,1,1``, ``true``, ``7e+09`` as 7000000000."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple):
-        return ",".join(as_text(part) for part in value)
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e6:
-        return str(int(value))
-    return "" if value is None else f"{value}"
+    return FormField(field.name, parameter_text(value), allowed, field.description, choices)
 
 
 class Chooser(Line, can_focus=True):
@@ -88,7 +78,7 @@ class FormRow(Horizontal):
 
     DEFAULT_CSS = """
     FormRow { height: 1; width: 1fr; }
-    FormRow > .name { width: 30%; max-width: 28; }
+    FormRow > .name { width: 30%; min-width: 24; max-width: 28; }
     FormRow > .entry { width: 25%; max-width: 60; }
     FormRow.-wide > .name { width: 10; }
     FormRow.-wide > .entry { width: 1fr; max-width: 100%; }

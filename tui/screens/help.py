@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar
 
 from rich.text import Text
@@ -11,12 +12,13 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from tui.config import config_file
 from tui.keys import ACTIONS, SCOPE_NAMES, Scope, shown
 from tui.screens.lines import Rule, palette_of
 
 VIEW_HELP: dict[str, str] = {
     "gantt": "Lanes over time. Each bar is one action: its letter says which kind, its length how long it takes. "
-    "Up and down change the lane, left and right go from bar to bar.",
+    "Up and down change the lane, left and right go from bar to bar. A collective opens hop by hop (the key stands below).",
     "heatmap": "Rows and columns of values; a stronger shade is a larger value. The arrows move over the cells.",
     "exchange": "Ranks side by side, what each of them holds, and the messages that travel in this step.",
     "ladder": "The order book by price: asks above, bids below, the best prices in the middle, quantities as bars. "
@@ -28,16 +30,21 @@ VIEW_HELP: dict[str, str] = {
     "listing": "Lines of text; those that run in this step are lit.",
 }
 
-ABOUT: dict[Scope, str] = {
+ABOUT: dict[str, str] = {
     "stage": "A recording, step by step: everything was computed with real values before it is played. "
     "Find takes text, or tags as rank:2. Until takes a fact (peak_stash >= 3) or a tag (rank:2); put < before it, or press the "
     "backwards key, to run back. A fact counts where it begins to hold.",
+    "hops": "One collective of the stage behind, hop by hop, with the tensors that it moved: a finished recording. It has no "
+    "parameters, no variants and no second run to compare with or to fork. Esc goes back to the step it was opened from.",
     "home": "Questions by family. Open one to step through what really happens.",
 }
 
 
 class Help(ModalScreen[None]):
-    """``kind`` is that of the focused view ('' for none); ``keys`` the keys in effect."""
+    """``kind`` is that of the focused view ('' for none); ``keys`` the keys in effect, but for the actions ``left_out``.
+
+    ``problems`` are what could not be used in the settings.
+    """
 
     DEFAULT_CSS = """
     Help { background: transparent; align: center middle; }
@@ -52,11 +59,17 @@ class Help(ModalScreen[None]):
         ("k", "up", "Up"),
     ]
 
-    def __init__(self, scope: Scope, keys: dict[str, tuple[str, ...]], kind: str = "", title: str = "") -> None:
+    def __init__(
+        self, scope: Scope, keys: dict[str, tuple[str, ...]], kind: str = "", title: str = "", *, about: str = "",
+        left_out: Collection[str] = (), problems: Collection[str] = (),
+    ) -> None:  # fmt: skip
         super().__init__()
+        self.problems = tuple(problems)
         self.scope = scope
         self.keys = keys
         self.kind = kind
+        self.about = about or scope
+        self.left_out = left_out
         self.title_text = title
         bottom = Rule("", "bottom")
         bottom.note = (("↑↓ scroll  Esc closes", "dim"),)
@@ -77,15 +90,18 @@ class Help(ModalScreen[None]):
         out = Text()
         if self.kind:
             out.append(VIEW_HELP[self.kind] + "\n\n")
-        elif self.scope in ABOUT:
-            out.append(ABOUT[self.scope] + "\n\n")
+        elif self.about in ABOUT:
+            out.append(ABOUT[self.about] + "\n\n")
         scopes: list[Scope] = ["panel"] if self.kind else []
         for scope in [*scopes, self.scope, "app"]:
             out.append(SCOPE_NAMES[scope] + "\n", palette.style("dim"))
-            for keys, line in rows(scope, self.keys):
+            for keys, line in rows(scope, self.keys, self.left_out):
                 out.append(f"  {keys:<18}", palette.style("plain", bold=True))
                 out.append(line + "\n")
             out.append("\n")
+        out.append("Settings\n", palette.style("dim")).append(f"  {config_file()}\n")
+        for problem in self.problems:
+            out.append(f"  {problem}\n", palette.style("bad"))
         out.rstrip()
         return out
 
@@ -102,12 +118,12 @@ class Help(ModalScreen[None]):
         self.query_one(VerticalScroll).scroll_up(animate=False)
 
 
-def rows(scope: Scope, keys: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
+def rows(scope: Scope, keys: dict[str, tuple[str, ...]], left_out: Collection[str] = ()) -> list[tuple[str, str]]:
     """(keys, what they do) of one scope; the ten digits stand in one row while they keep their keys."""
     found: list[tuple[str, str]] = []
     digits = all(keys[f"tenth_{n}"] == (str(n),) for n in range(10))
     for action in ACTIONS:
-        if action.scope != scope:
+        if action.scope != scope or action.id in left_out:
             continue
         if action.id.startswith("tenth_") and digits:
             if action.id == "tenth_0":

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Static
 
+from core.formatting import parameter_text
 from tui.screens.lines import Rule, palette_of
 
 if TYPE_CHECKING:
@@ -55,5 +56,5 @@ class Question(Vertical):
             out.append(", ".join(scenario.variants) + "\n")
         if scenario.params:
             out.append("with ", palette.style("dim"))
-            out.append(", ".join(f"{name} {value}" for name, value in scenario.params.items()) + "\n")
+            out.append(", ".join(f"{name} {parameter_text(value)}" for name, value in scenario.params.items()) + "\n")
         return out.append(scenario.name, palette.style("dim"))

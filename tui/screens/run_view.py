@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from time import monotonic
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
@@ -22,6 +25,12 @@ LOWEST_PANEL = 6
 """Rows a panel needs, its rule included; with less, one panel is shown at a time."""
 SIDE_ROWS = 9
 """Rows of narration and numbers where they stand under the panels."""
+AROUND = 3
+"""Rows of a screen that are not the runs: header, scrubber and footer. (A hidden container is never told its own size.)"""
+
+
+GROWTH_EVERY = 0.5
+"""Seconds after which panels show again what a growing recording has got, while the step stays."""
 
 
 class Framed(Horizontal):
@@ -82,7 +91,10 @@ class Row(Horizontal):
     def __init__(self, boxes: Sequence[PanelBox]) -> None:
         super().__init__(*boxes)
         self.boxes = list(boxes)
-        self.weight = max(box.panel.weight for box in boxes)
+
+    @property
+    def weight(self) -> float:
+        return max(box.panel.weight for box in self.boxes)
 
 
 class RunView(Widget):
@@ -100,6 +112,7 @@ class RunView(Widget):
     RunView.-tall > .side { width: 1fr; max-width: 100%; }
     RunView.-tall #numbers-rule { display: none; }
     RunView.-tall > .panels > .end { display: none; }
+    RunView > .panels > .early { display: none; }
     RunView.-tall #numbers { display: none; }
     RunView.-tall.-numbers #numbers { display: block; }
     RunView.-tall.-numbers #told { display: none; }
@@ -109,6 +122,7 @@ class RunView(Widget):
         super().__init__()
         self.run = run
         self.panels = Vertical(classes="panels")
+        self._end = Rule("", "bottom").add_class("end", "early")
         self.title_rule = Rule("", "top")
         self.numbers_rule = Rule("Numbers", "middle", id="numbers-rule")
         self.narration = Told()
@@ -118,14 +132,18 @@ class RunView(Widget):
         self.boxes: list[PanelBox] = []
         self.rows: list[Row] = []
         self.active = 0
-        self._built: tuple[Panel, ...] | None = None
+        self._building = asyncio.Lock()
+        self._grown_at = 0.0
         self._shown: tuple[int, int, bool] | None = None
         self.side_key = ""
+        self.panel_key = ""
         self.several = False
         self._side_rows = SIDE_ROWS
+        self._height = 0
 
     def compose(self) -> ComposeResult:
-        yield self.panels
+        with self.panels:
+            yield self._end
         with Vertical(classes="side"):
             yield self.title_rule
             yield self.told_frame
@@ -143,6 +161,7 @@ class RunView(Widget):
         """Narration and numbers under the panels (of a screen with ``height`` rows), or beside them."""
         self.set_class(tall, "-tall")
         self.title_rule.move("middle" if tall else "top")
+        self._height = height - AROUND
         self._side_rows = min(SIDE_ROWS, max(height // 3, 6))
         self.query_one(".side").styles.height = self._side_rows if tall else "1fr"
         self.choose_panels()
@@ -153,32 +172,39 @@ class RunView(Widget):
         self.show()
 
     async def build(self) -> bool:
-        """Mount the panels the recording has by now; True when there are new ones."""
-        panels = tuple(self.run.recording.panels)
-        if panels == (self._built or ()):
-            return False
-        if self._built:
-            await self.panels.remove_children()
-        self._built = panels
-        self.boxes, self.rows = [], []
-        grouped: list[list[PanelBox]] = []
-        for panel in panels:
-            if not (panel.beside and grouped):
-                grouped.append([])
-            grouped[-1].append(PanelBox(panel, "top" if len(grouped) == 1 else "middle"))
-            self.boxes.append(grouped[-1][-1])
-        self.rows = [Row(boxes) for boxes in grouped]
-        await self.panels.mount(*self.rows, Rule("", "bottom").add_class("end"))
-        self.choose_panels()
-        self._shown = None
-        return True
+        """Mount the panels that the recording has got since the last time; True when there are any. Those that stand keep their place.
+
+        Several ask for this at the same time (a look, the end of the run, who waits for it): one after the other.
+        """
+        async with self._building:
+            fresh = self.run.recording.panels[len(self.boxes) :]
+            if not fresh or not self._end.is_attached:
+                return False
+            rows: list[Row] = []
+            for panel in fresh:
+                box = PanelBox(panel, "top" if not self.rows and not rows else "middle")
+                self.boxes.append(box)
+                if not panel.beside or not (rows or self.rows):
+                    rows.append(Row([box]))
+                elif rows:
+                    rows[-1].compose_add_child(box)
+                    rows[-1].boxes.append(box)
+                else:
+                    self.rows[-1].boxes.append(box)
+                    await self.rows[-1].mount(box)
+            self.rows += rows
+            self._end.remove_class("early")
+            await self.panels.mount(*rows, before=self._end)
+            self.choose_panels()
+            self._shown = None
+            return True
 
     def choose_panels(self) -> None:
         """Show all panels, or where they would be too low only the active one."""
-        if not self.size.height:
+        if not self.rows:
             return
-        room = self.size.height - (self._side_rows if self.tall else 1)
-        heights = shares(room, [row.weight for row in self.rows])
+        room = max(self._height - (self._side_rows if self.tall else 1), 0)
+        heights = shares(room, [row.weight for row in self.rows], LOWEST_PANEL)
         self.several = len(self.rows) > 1 and min(heights) < LOWEST_PANEL
         for row, height in zip(self.rows, heights, strict=True):
             row.styles.height = "1fr" if self.several else height
@@ -187,8 +213,16 @@ class RunView(Widget):
             row.display = not self.several or self.boxes[self.active] in row.boxes
         for number, box in enumerate(self.boxes):
             box.rule.move("top" if self.several or box in self.rows[0].boxes else "middle")
-            note: list[Part] = [(f"{number + 1} of {len(self.boxes)}", "dim")] if self.several else []
-            box.rule.show(note=note)
+            box.rule.show(note=self._place(number) if self.several else [])
+
+    def _place(self, number: int) -> list[Part]:
+        """Where a row that is shown alone stands among the panels, said at its end."""
+        row = next(row for row in self.rows if self.boxes[number] in row.boxes)
+        if row.boxes[-1] is not self.boxes[number]:
+            return []
+        first = number + 2 - len(row.boxes)
+        place = f"{first}" if len(row.boxes) == 1 else f"{first}–{number + 1}"
+        return [(f"{self.panel_key} ", "key"), (f"{place} of {len(self.boxes)}", "dim")]
 
     def parts(self) -> list[Focusable]:
         """What can be focused, in the order of the Tab key: the panels, the narration, the numbers."""
@@ -236,9 +270,6 @@ class RunView(Widget):
     async def action_cursor_down(self) -> None:
         await self._cursor(0, 1)
 
-    def on_resize(self) -> None:
-        self.choose_panels()
-
     # painting ------------------------------------------------------------------------------------------------------
 
     def show(self) -> None:
@@ -253,7 +284,7 @@ class RunView(Widget):
         self._show_title(step, length)
         if not length:
             return
-        if last is None or last[0] != step or last[1] <= step + 1:
+        if last is None or last[0] != step or last[2] != shown[2] or self._grown():
             for box in (box for row in self.rows if row.display for box in row.boxes):
                 box.view.show(step)
         numbers = self.has_class("-numbers") and self.tall
@@ -262,15 +293,25 @@ class RunView(Widget):
         if not self.tall or numbers:
             self.facts.show(recording, step)
 
+    def _grown(self) -> bool:
+        """Whether it is time to show what a recording got while the step stayed: its end always shows, the rest now and then."""
+        now = monotonic()
+        if now - self._grown_at < GROWTH_EVERY:
+            return False
+        self._grown_at = now
+        return True
+
     def _show_title(self, step: int, length: int) -> None:
         recording = self.run.recording
         if not length:
             title: list[Part] = [({"recording": "recording…", "failed": "failed"}.get(recording.state, "no steps"), "dim")]
         else:
             phase = recording.phase(step)
-            title = [(f"Step {step + 1:,} of {length:,}" + ("" if recording.state != "recording" else "…"), "strong")]
-            if phase is not None:
-                title.append((f" · {phase.name}", "plain"))
+            name = f" · {phase.name}" if phase is not None else ""
+            growing = "" if recording.state != "recording" else "…"
+            room = (self.title_rule.size.width or 1000) - 5
+            long, short = f"Step {step + 1:,} of {length:,}{growing}", f"{step + 1:,}/{length:,}{growing}"
+            title = [(long if cell_len(long + name) <= room else short, "strong"), *([(name, "plain")] if name else [])]
         if self.run.label != "default" and self.has_class("-pair"):
             title = [(f"{self.run.label} ", "selected"), *title]
         note: list[Part] = []
@@ -291,8 +332,13 @@ class RunView(Widget):
         self.show()
 
 
-def shares(room: int, weights: Sequence[float]) -> list[int]:
-    """``room`` rows divided in proportion to ``weights``, all of them given out."""
+def shares(room: int, weights: Sequence[float], least: int = 0) -> list[int]:
+    """``room`` rows divided in proportion to ``weights``, all of them given out; each gets ``least`` where that is possible."""
+    if room < least * len(weights):
+        least = 0
+    room -= least * len(weights)
     total = sum(weights)
-    ends = [round(room * sum(weights[: n + 1]) / total) for n in range(len(weights))]
-    return [end - start for start, end in zip([0, *ends], ends, strict=False)]
+    wanted = [max(weight / total * (room + least * len(weights)) - least, 0.0) for weight in weights]
+    scale = room / max(sum(wanted), 1e-9)
+    ends = [round(sum(wanted[: n + 1]) * scale) for n in range(len(weights))]
+    return [least + end - start for start, end in zip([0, *ends], ends, strict=False)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from tui.keys import bindings
 from tui.screens.choosing import Choosing
+from tui.screens.drilling import Drilling
 from tui.screens.saving import Saving
 from tui.screens.seeking import Seeking
 
 
-class StageScreen(Seeking, Choosing, Saving):
+class StageScreen(Seeking, Choosing, Drilling, Saving):
     """All that can be done on a stage."""
 
     BINDINGS = bindings("stage")
@@ -27,5 +28,9 @@ class StageScreen(Seeking, Choosing, Saving):
         elif self.runs.beside is not None:
             self.call_later(self.action_compare)
         else:
-            self.remember_position()
-            self.notes.leave_stage(self)
+            self.leave()
+
+    def leave(self) -> None:
+        """Back to where this stage was opened from."""
+        self.remember_position()
+        self.notes.leave_stage(self)

@@ -11,17 +11,20 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.timer import Timer
 
-from core.formatting import format_value
+from core.formatting import format_value, parameter_text
+from core.recording import Recording
 from core.scenario import Scenario
 from core.simulation import FAMILIES
+from core.views import Gantt
 from tui.config import Position, remember, remembered
 from tui.keys import shown
 from tui.player import Player
 from tui.runs import Run, Runs
-from tui.screens.base import BaseScreen
-from tui.screens.lines import Part
+from tui.screens.base import BaseScreen, key_parts
+from tui.screens.lines import Part, clip
 from tui.screens.run_view import PanelBox, RunView
 from tui.widgets.base import ViewWidget
+from tui.widgets.gantt import GanttWidget
 from tui.widgets.scrubber import Scrubber
 from tui.worker import Recorders, RunEnded
 
@@ -51,7 +54,9 @@ class StageBase(BaseScreen):
         start_step: int | None,
         clock: Callable[[], float],
         message: tuple[str, str] = ("", "plain"),
+        recording: Recording | None = None,
     ) -> None:
+        """``recording`` is a finished one that is only looked at; without it the run is recorded here."""
         super().__init__()
         self.scenario = scenario
         self.device = device
@@ -73,13 +78,13 @@ class StageBase(BaseScreen):
         self._pending = ""
         self._wants_difference = False
         self._asking = False
-        self._first_run(variant, overrides, start_step)
+        self._first_run(variant, overrides, start_step, recording)
 
-    def _first_run(self, variant: str | None, overrides: Mapping[str, object], start_step: int | None) -> None:
+    def _first_run(self, variant: str | None, overrides: Mapping[str, object], start_step: int | None, recording: Recording | None) -> None:
         place = remembered(self.scenario.name) if self._remembers and not overrides else Position()
         known = self.scenario.variant_names
         chosen = variant or (place.variant if place.variant in known else known[0])
-        run = self.make_run(chosen if chosen in known else known[0], overrides)
+        run = self.make_run(chosen if chosen in known else known[0], overrides, recording=recording)
         if variant is not None and variant not in known:
             self._message = (f"{self.scenario.name} has no variant {variant!r}: {', '.join(known)}", "bad")
         run.player.bookmarks = place.bookmarks
@@ -91,10 +96,12 @@ class StageBase(BaseScreen):
                 self._message = (f"continued at step {step + 1:,}; {start} goes to the start", "dim")
         self.runs.front = run
 
-    def make_run(self, variant: str, overrides: Mapping[str, object], label: str = "") -> Run:
-        """A run that is not started yet, among the runs of this stage."""
-        run = Run(self.scenario, variant, overrides, device=self.device, seed=self.seed, label=label, clock=self.clock)
-        return self.runs.add(run)
+    def make_run(self, variant: str, overrides: Mapping[str, object], label: str = "", recording: Recording | None = None) -> Run:
+        """A run that is not started yet (or one that is recorded already), among the runs of this stage."""
+        made = Run(
+            self.scenario, variant, overrides, device=self.device, seed=self.seed, label=label, clock=self.clock, recording=recording
+        )
+        return self.runs.add(made)
 
     # composition ---------------------------------------------------------------------------------------------------
 
@@ -106,8 +113,8 @@ class StageBase(BaseScreen):
     def on_mount(self) -> None:
         self._recorders = Recorders(self.post_message)
         self.notes.recorders.append(self._recorders)
-        front = self.front
-        self.start(front)
+        if not self.front.done:
+            self.start(self.front)
         self.call_later(self.set_out)
 
     @property
@@ -145,9 +152,9 @@ class StageBase(BaseScreen):
 
     def resized(self, width: int, height: int) -> None:
         tall = len(self.views) > 1 or width < WIDE[0] or height < WIDE[1]
-        key = next(iter(self.notes.keys["side_tab"]), "")
+        side, panel = (next(iter(self.notes.keys[action]), "") for action in ("side_tab", "focus_panel"))
         for view in self.views:
-            view.side_key = shown(key) if key else ""
+            view.side_key, view.panel_key = (shown(key) if key else "" for key in (side, panel))
             if view.is_mounted:
                 view.set_tall(tall, height)
                 view.forget_shown()
@@ -168,6 +175,7 @@ class StageBase(BaseScreen):
             await view.build()
         if not self.notes.writes_waiting():
             self.paint()
+            self.show_footer()
         self.grown()
         if any(not run.done for run in self.runs.all):
             self._look_soon()
@@ -180,6 +188,7 @@ class StageBase(BaseScreen):
             self.say(message.run.error, "bad")
         self._announced = ("", "")
         self.paint()
+        self.show_footer()
         self.grown()
 
     async def settled(self) -> None:
@@ -263,7 +272,7 @@ class StageBase(BaseScreen):
         elif self.scenario.variants or run.label != "default":
             right.append((f"{run.label} ▾", "selected"))
         if run.overrides and pair is None and run.label == run.variant:
-            right.append((f" {', '.join(f'{name} {value}' for name, value in run.overrides.items())}", "selected"))
+            right.append((f" {', '.join(f'{name} {parameter_text(value)}' for name, value in run.overrides.items())}", "selected"))
         dtype = run.recording.params.get("dtype")
         right.append((f"   {run.device}" + (f" · {dtype}" if dtype else ""), "dim"))
         right += [("   ", "plain"), *self._verdict(run), (" ", "plain")]
@@ -271,13 +280,21 @@ class StageBase(BaseScreen):
 
     def _crumbs(self, room: int) -> list[Part]:
         """Where this is, with as much of the way there as fits."""
-        title: Part = (self.scenario.title or self.scenario.name, "plain")
+        *openers, last = self.way()
+        title: Part = (last, "plain")
+        before: list[Part] = [part for opener in openers for part in ((opener, "dim"), (" › ", "dim"))]
         family: list[Part] = [(FAMILIES.get(self.scenario.family, self.scenario.family), "dim"), (" › ", "dim")]
         home: list[Part] = [("notes-tui", "strong"), (" › ", "dim")]
-        for way in ([*home, *family, title], [*family, title], [*home, title]):
+        tries = [[*home, *family, *before, title], [*family, *before, title]]
+        tries += [[*before, title], [("… › ", "dim"), *before[-2:], title], [("… › ", "dim"), title]] if openers else [[*home, title]]
+        for way in tries:
             if 2 + sum(cell_len(text) for text, _ in way) <= room:
                 return [(" ", "plain"), *way]
         return [(" ", "plain"), title]
+
+    def way(self) -> list[str]:
+        """The title of this stage, after those of the stages that it was opened from."""
+        return [self.scenario.title or self.scenario.name]
 
     def _verdict(self, run: Run) -> list[Part]:
         if not run.done:
@@ -299,7 +316,20 @@ class StageBase(BaseScreen):
     def hint(self) -> Sequence[Part]:
         if not self._explained:
             return ()
-        return [(" " + self._explained, "selected"), ("   Esc leaves the panel", "dim")]
+        focused, enter = self.focused, self.notes.keys["open_hops"]
+        opens: list[Part] = []
+        if isinstance(focused, GanttWidget) and focused.opens and enter:
+            opens = [(f"   {shown(enter[0])}", "key"), (" opens it hop by hop", "dim")]
+        room = self.size.width - 1 - sum(cell_len(text) for text, _ in opens)
+        return [(" " + clip(self._explained, room), "selected"), *opens, ("   Esc leaves the panel", "dim")]
+
+    def key_hint(self) -> list[Part]:
+        return key_parts(self.notes.keys, self.SCOPE, self.size.width, self.not_offered())
+
+    def not_offered(self) -> frozenset[str]:
+        """What the footer leaves out: opening a collective while there is none to open."""
+        opens = any(isinstance(box.panel.view, Gantt) and box.panel.view.children for view in self.views for box in view.boxes)
+        return self.LEFT_OUT if opens else self.LEFT_OUT | {"open_hops"}
 
     def on_view_widget_cursor_moved(self, message: ViewWidget.CursorMoved) -> None:
         if message.widget.has_focus:

@@ -59,11 +59,11 @@ def vertical(low: float, high: float, rows: int, unit: str, *, log: bool = False
     outer = axis(low, high, most, unit, log=log, whole=whole, round_out=True)
     if high - low >= 0.7 * (outer.high - outer.low):
         return outer
-    for intervals in range(min(max(rows // 2, 2), 4), max(2 * rows // 3, 3) + 1):
-        inner = axis(low, high, intervals, unit, log=log, whole=whole)
-        if 3 <= len(inner.ticks) <= 5:
-            return inner
-    return outer
+    inner = [axis(low, high, k, unit, log=log, whole=whole) for k in range(min(max(rows // 2, 2), 4), max(2 * rows // 3, 3) + 1)]
+    good = next((drawn for drawn in inner if 3 <= len(drawn.ticks) <= 5), None)
+    if good is not None or high - low >= 0.5 * (outer.high - outer.low):
+        return good or outer
+    return next((drawn for drawn in inner if len(drawn.ticks) == 2), outer)  # two ticks tell more than an axis that is mostly empty
 
 
 def _step(low: float, high: float, intervals: int, whole: bool, round_out: bool) -> float:

@@ -27,13 +27,20 @@ class BreakdownWidget(ViewWidget[Breakdown]):
     _followed: frozenset[tuple[int, int]] | None = None
     _pitch = 1
     _label_width = 0
+    _longest = 0
     _total_width = 0
     _track = 1
+    _heads: tuple[tuple[int, ...], ...] = ((),)
+    _gap = (1, 1)
     _scale = 1.0
 
     def plan(self, size: Size) -> None:
         frame, view = self._now(), self.view
-        bars, rows = len(view.bars), max(size.height - 1, 1)
+        if not self._longest:
+            self._longest = max((cell_len(view.bars.label(bar)) for bar in range(len(view.bars))), default=0)
+        self._label_width = min(self._longest, size.width // 3)
+        self._heads = self._legend_rows(size)
+        bars, rows = len(view.bars), max(size.height - len(self._heads), 1)
         self._pitch = min(max(rows // max(bars, 1), 1), 3)
         fit = max(rows // self._pitch, 1)
         if frame.lit != self._followed:
@@ -43,7 +50,6 @@ class BreakdownWidget(ViewWidget[Breakdown]):
                 self.top = turned(self.top, fit, bars, min(lit), max(lit))
         self.top = min(max(self.top, 0), max(bars - fit, 0))
         shown = range(self.top, min(self.top + fit, bars))
-        self._label_width = min(max((cell_len(view.bars.label(bar)) for bar in shown), default=0), size.width // 3)
         widest = max(cell_len(format_value(view.maximum, view.unit)), 8)
         totals = [cell_len(self._total_text(bar)) for bar in shown]
         self._total_width = max([widest, self._total_width, *totals])
@@ -54,8 +60,8 @@ class BreakdownWidget(ViewWidget[Breakdown]):
 
     def row_key(self, y: int) -> Hashable:
         layout = (self._label_width, self._total_width, self._track, self._scale, self._pitch)
-        if y == 0:
-            return layout, self.view.parts
+        if y < len(self._heads):
+            return layout, self._heads[y]
         bar, thin = self._bar_at(y)
         if bar is None:
             return None
@@ -63,8 +69,8 @@ class BreakdownWidget(ViewWidget[Breakdown]):
         return bar, thin, frame.row(bar), frame.lit_in(bar), self._cursor_part(bar), layout
 
     def draw_row(self, y: int) -> list[Segment]:
-        if y == 0:
-            return self._legend()
+        if y < len(self._heads):
+            return self._legend(y)
         bar, first = self._bar_at(y)
         return [] if bar is None else self._bar(bar, first)
 
@@ -76,7 +82,7 @@ class BreakdownWidget(ViewWidget[Breakdown]):
         bar, part = self.cursor or (lit[0] - dy, lit[1] - dx)
         found = (min(max(bar + dy, 0), bars - 1), min(max(part + dx, 0), parts - 1))
         moved, self.cursor = found != self.cursor, found
-        self.top = turned(self.top, max((self.size.height - 1) // self._pitch, 1), bars, found[0])
+        self.top = turned(self.top, max((self.size.height - len(self._heads)) // self._pitch, 1), bars, found[0])
         return moved
 
     def explain(self) -> str:
@@ -95,27 +101,43 @@ class BreakdownWidget(ViewWidget[Breakdown]):
 
     def _bar_at(self, y: int) -> tuple[int | None, bool]:
         """The bar on row ``y`` (None: a gap or below the last) and whether the row is its first."""
-        bar, line = divmod(y - 1, self._pitch)
+        bar, line = divmod(y - len(self._heads), self._pitch)
         bar += self.top
         if bar >= len(self.view.bars) or (line and line == self._pitch - 1):
             return None, False
         return bar, line == 0
 
-    def _legend(self) -> list[Segment]:
-        row, width = Row(), self.size.width
-        capacity = self._capacity_text()
-        names = [f"{self._letter(number)} {name}" for number, (name, _) in enumerate(self.view.parts)]
-        indent = self._label_width + 3
+    def _legend_rows(self, size: Size) -> tuple[tuple[int, ...], ...]:
+        """The parts that each row of the legend names: one row, or two where that leaves a row for every bar."""
+        names = [2 + cell_len(name) for name, _ in self.view.parts]
+        indent, capacity = self._label_width + 3, cell_len(self._capacity_text())
         for start, gap in ((indent, 3), (indent, 2), (1, 2), (1, 1)):
-            if start + sum(cell_len(name) + gap for name in names) + cell_len(capacity) <= width:
+            self._gap = (start, gap)
+            if start + sum(name + gap for name in names) + capacity <= size.width + (gap if not capacity else 0):
+                return (tuple(range(len(names))),)
+        if size.height < len(self.view.bars) + 2:
+            return (tuple(range(len(names))),)
+        self._gap, used, first = (1, 2), 1, 0
+        for number, name in enumerate(names):
+            if used + name > size.width:
+                first = number
                 break
+            used += name + 2
+        return (tuple(range(first or len(names))), tuple(range(first, len(names))) if first else ())
+
+    def _legend(self, y: int) -> list[Segment]:
+        row, width, parts = Row(), self.size.width, self._heads[y]
+        start, gap = self._gap
         row.to(start)
-        for number, (name, (_, role)) in enumerate(zip(names, self.view.parts, strict=True)):
-            if row.width + cell_len(name) > width - (2 if number < len(names) - 1 else 0):
+        for number in parts:
+            name, role = self.view.parts[number]
+            if row.width + 2 + cell_len(name) > width - (2 if number != parts[-1] else 0):
                 row.add("…", self.palette.style("dim"))
                 break
-            row.add(self._letter(number), self.palette.block(role)).add(name[1:] + " " * gap, self.palette.style("plain"))
-        if row.width + cell_len(capacity) <= width:
+            space = " " * min(gap, width - row.width - 2 - cell_len(name))
+            row.add(self._letter(number), self.palette.block(role)).add(f" {name}{space}", self.palette.style("plain"))
+        capacity = self._capacity_text() if y == len(self._heads) - 1 else ""
+        if capacity and row.width + cell_len(capacity) <= width:
             row.to(width - cell_len(capacity)).add(capacity, self.palette.style("bad"))
         return row.segments
 
@@ -201,9 +223,10 @@ class BreakdownWidget(ViewWidget[Breakdown]):
         """The part's letter: its role's glyph, or the first of its name where roles share one."""
         name, role = self.view.parts[part]
         glyph = GLYPHS.get(role, " ")
-        if glyph.strip() and [r for _, r in self.view.parts].count(role) == 1:
-            return glyph
-        return clip(name, 1) if cell_len(name[:1]) != 1 else name[:1].upper()
+        letter = clip(name, 1) if cell_len(name[:1]) != 1 else name[:1].upper()
+        if role.startswith("group"):  # its number says nothing; a letter that two parts share says the wrong thing
+            return letter if [n[:1].upper() for n, _ in self.view.parts].count(letter) == 1 else glyph
+        return glyph if glyph.strip() and [r for _, r in self.view.parts].count(role) == 1 else letter
 
     def _now(self) -> GridFrame:
         assert isinstance(self.frame, GridFrame)

@@ -313,14 +313,23 @@ class ExchangeWidget(ViewWidget[Exchange]):
         row.to(end)
 
     def _draw_peers(self, row: Row, arrow: str, messages: Sequence[Message], other: str, width: int) -> None:
-        """One run: whom an actor sends to (or gets from) and what; the padding belongs to it."""
-        said = ""
+        """One run: whom an actor sends to (or gets from) and what, in as many words as fit; the padding belongs to it."""
+        tries: tuple[str, ...] = ("",)
         if len(messages) == 1:
             peer = self._labels[getattr(messages[0], other)]
-            said = f"{arrow}{peer} {label(messages[0], self.view.unit, width - cell_len(peer) - 5)}"
+            what = label(messages[0], self.view.unit, max(width - cell_len(arrow + peer) - 2, 1))
+            tries = (f"{arrow}{peer} {what}", f"{arrow}{peer}", f"{arrow.strip('─ ')} {peer}", f"{arrow.strip()}{self._number(peer)}")
         elif messages:
-            said = arrow + summary(messages, self.view.unit)
+            said, count = summary(messages, self.view.unit), len(messages)
+            tries = (f"{arrow}{said}", f"{arrow}{said.partition(' · ')[0]}", f"{arrow}{count} ×", f"{arrow.strip()}{count}")
+        said = next((text for text in tries if cell_len(text) < width), tries[-1])
         row.add(pad(clip(said, width - 1), width), self.palette.style(messages[0].role) if messages else None)
+
+    def _number(self, name: str) -> str:
+        """What tells an actor from the others: ``3`` of ``rank 3``."""
+        first, last = min(self._labels), max(self._labels)
+        shared = next((k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
+        return name[first[:shared].rfind(" ") + 1 :] if shared else name
 
     # the cursor ----------------------------------------------------------------------------------------------------------
 

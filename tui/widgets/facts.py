@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -11,7 +11,7 @@ from textual.geometry import Size
 
 from core.formatting import Value, format_value
 from core.recording import Check, Fact, Recording
-from tui.widgets.fitting import Row, clip, pad
+from tui.widgets.fitting import Row, clip, pad, wrap
 from tui.widgets.rows import RowsWidget
 
 KIND_LETTERS = {"measured": "m", "simulated": " ", "formula": "f", "reference": "r"}
@@ -28,6 +28,10 @@ class Number:
     letter: str
     note: str
     indent: int = 0
+    words: bool = False
+    """Whether the value is a text, which may be cut; a number may not."""
+    role: str = "dim"
+    """How a row without a value is written."""
 
 
 class Facts(RowsWidget, can_focus=True):
@@ -67,11 +71,26 @@ class Facts(RowsWidget, can_focus=True):
         noted = [n for n in self._numbers if n.note]
         longest = max((cell_len(n.note) for n in noted), default=0)
         self._beside = size.width - self._edge - 3 >= min(longest, 24)
-        self._lines = list(self._numbers)
-        if not self._beside and len(self._numbers) + len(noted) <= rows:  # there is room: notes stand under their numbers
-            below = [(n, Number("", n.note, "", "", "", 4)) for n in self._numbers]
-            self._lines = [line for n, note in below for line in ((n, note) if n.note else (n,))]
+        self._lines = self._laid_out(rows, size.width)
         self._top = min(self._top, max(len(self._lines) - rows, 0))
+
+    def _laid_out(self, rows: int, width: int) -> list[Number]:
+        """As much as ``rows`` hold: names and texts too long for one row on two, then notes in full, or cut to a row, or none."""
+        numbers = self._numbers
+        halves, spare = [[n] for n in numbers], rows - len(numbers)
+        for at, number in enumerate(numbers):
+            split = _halved(number, width)
+            if len(split) - 1 <= spare:
+                halves[at], spare = split, spare - len(split) + 1
+        if self._beside:
+            return [line for lines in halves for line in lines]
+        notes = [n.note if k == 0 or n.note != numbers[k - 1].note else "" for k, n in enumerate(numbers)]
+        full = [[Number("", text, "", "", "", 4) for text in wrap(note, width - 5)] for note in notes]
+        cut = [[Number("", note, "", "", "", 4)] if note else [] for note in notes]
+        for below in (full, cut):
+            if sum(map(len, halves)) + sum(map(len, below)) <= rows:
+                return [line for lines, told in zip(halves, below, strict=True) for line in (*lines, *told)]
+        return [line for lines in halves for line in lines]
 
     def row_key(self, y: int) -> Hashable:
         rows = self._rows(self.size)
@@ -104,8 +123,9 @@ class Facts(RowsWidget, can_focus=True):
         row, palette = Row(), self.palette
         row.add(number.mark or " ", palette.style("selected", bold=True)).add(" " * number.indent)
         if not number.value:
-            return row.add(clip(number.name, self.size.width - row.width), palette.style("dim")).segments
-        value = clip(number.value, max(self._edge - row.width - 4, 1))
+            return row.add(clip(number.name, self.size.width - row.width), palette.style(number.role)).segments
+        name = min(cell_len(number.name), max((self._edge - row.width) // 2, 3)) if number.words else 3
+        value = clip(number.value, max(self._edge - row.width - name - 1, 1))
         row.add(pad(number.name, self._edge - row.width - cell_len(value) - 1), palette.style("plain")).to(self._edge - cell_len(value))
         row.add(value, palette.style("plain", bold=True))
         row.add(f" {number.letter}"[: max(self.size.width - row.width, 0)], palette.style("dim"))
@@ -121,6 +141,19 @@ class Facts(RowsWidget, can_focus=True):
         """Whether row ``y`` is the last for numbers and further ones are hidden below."""
         rows = self._rows(self.size)
         return rows > 1 and y == rows - 1 and len(self._lines) - self._top > rows
+
+
+def _halved(number: Number, width: int) -> list[Number]:
+    """A number on one row, or where that would cut it its name on the first and its value on the next ones."""
+    room = width - 3
+    if not number.value or 1 + number.indent + cell_len(number.name) + 1 + cell_len(number.value) <= room + 1:
+        return [number]
+    first = Number(number.mark, number.name, "", "", "", number.indent, role="plain")
+    if number.words and cell_len(number.value) > room - 4:
+        rest = [Number("", line, "", "", "", 4, role="plain") for line in wrap(number.value, width - 5)]
+    else:
+        rest = [replace(number, mark="", name="")]
+    return [first, *rest]
 
 
 def verdict(checks: Iterable[Check], finished: bool = True) -> Iterable[tuple[str, str]]:
@@ -159,7 +192,8 @@ def _grouped(facts: list[Fact], before: dict[str, Value], stepped: bool) -> Iter
             name = label if together and label else _spoken(family) + (f" {label}" if label else "")
             mark = _mark(fact, before) if stepped else ""
             indent = 2 if together and label else 0
-            yield Number(mark, name, format_value(fact.value, fact.unit), KIND_LETTERS.get(fact.kind, " "), fact.note, indent)
+            letter, words = KIND_LETTERS.get(fact.kind, " "), isinstance(fact.value, str)
+            yield Number(mark, name, format_value(fact.value, fact.unit), letter, fact.note, indent, words)
 
 
 def _mark(fact: Fact, before: dict[str, Value]) -> str:

@@ -68,9 +68,14 @@ class GanttWidget(ViewWidget[Gantt]):
         self._cursor_time = 0.0
 
     @property
+    def opens(self) -> bool:
+        """Whether the span under the cursor opens step by step."""
+        return self.view.opens(self.cursor)
+
+    @property
     def child(self) -> Recording | None:
-        """The recording that the span under the cursor opens step by step, if it has one."""
-        return self.view.children.get(self.cursor)
+        """The recording that the span under the cursor opens step by step, if it has one; made on the first call."""
+        return self.view.child(self.cursor)
 
     def forget(self) -> None:
         self._reset()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -13,7 +13,7 @@ from core.formatting import FORMATTER, format_value
 from core.views import EMPTY, Cell, GridFrame, Heatmap
 from tui.theme import GLYPHS, NAMES
 from tui.widgets.base import ViewWidget
-from tui.widgets.fitting import Row, clip, pad, turned
+from tui.widgets.fitting import Row, pad, turned
 from tui.widgets.grid import Content, Grid, Scale, column_labels, draw_cells, draw_header, draw_scale, fit, scale_of, text_of, window_name
 
 _VALUE = "{row} · {column} · {value} · {role}"
@@ -170,12 +170,22 @@ class HeatmapWidget(ViewWidget[Heatmap]):
         if view.show != "text" and view.least <= view.most:
             draw_scale(row, self._scale, roles[0] if roles else "plain", view.unit, palette)
             row.add("   ")
-        for role in roles:
-            name = NAMES.get(role, role)
-            if row.width + cell_len(name) + 4 > self.size.width:
+        for swatches, name in self._meanings(roles):
+            if row.width + len(swatches) + cell_len(name) + 3 > self.size.width:
                 break
-            row.add(clip(f"{GLYPHS.get(role, ' ')} ", 2), palette.block(role)).add(f" {name}   ", palette.style("dim"))
+            for role in swatches:
+                row.add(GLYPHS.get(role, " ") + (" " if len(swatches) == 1 else ""), palette.block(role))
+            row.add(f" {name}   ", palette.style("dim"))
         return row.segments
+
+    def _meanings(self, roles: Sequence[str]) -> list[tuple[list[str], str]]:
+        """What to say of the roles in the cells: groups together, or nothing where nobody says what they are."""
+        groups = sorted(role for role in roles if role.startswith("group"))
+        said = [([role], self._meaning(role)) for role in roles if role not in groups]
+        return [*said, (groups, self.view.legend["group"])] if groups and "group" in self.view.legend else said
+
+    def _meaning(self, role: str) -> str:
+        return self.view.legend.get(role, "" if role.startswith("group") else NAMES.get(role, role))
 
     # the cursor ----------------------------------------------------------------------------------------------------------
 
@@ -198,10 +208,11 @@ class HeatmapWidget(ViewWidget[Heatmap]):
             return ""
         r, c = self.cursor
         cell = self._frame.cells.get((r, c), EMPTY)
-        role = NAMES.get(cell.role, cell.role)
+        role = self._meaning(cell.role)
         values = {"row": self._labels[r], "column": self._columns[c], "text": cell.text, "role": role}
         if cell.value is None and not cell.text:
             return FORMATTER.fill(_EMPTY, values)
         numeric = cell.value is not None
         template = (_BOTH if numeric and self.view.show != "text" else _TEXT) if cell.text else _PLAIN if cell.role == "plain" else _VALUE
+        template = template if role else template.removesuffix(" · {role}")
         return FORMATTER.fill(template, {**values, "value": format_value(cell.value, self.view.unit)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -19,6 +19,8 @@ from tui.widgets.base import ViewWidget
 from tui.widgets.canvas import Chart, draw_chart
 from tui.widgets.fitting import Row, centred, clip
 
+_LEAST_CHART = 8
+"""Rows a chart keeps, its axis included, before its legend may take more than one."""
 _SWATCHES = {"line": "━", "step": "━", "scatter": "•", "bar": "█"}
 
 
@@ -36,6 +38,7 @@ class PlotWidget(ViewWidget[Plot]):
     _drawn: tuple[Size, tuple[int, ...]] | None = None
     _drawn_at = 0.0
     _timer: Timer | None = None
+    _heads = 1
 
     def __init__(self, view: Plot, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(view, id=id, classes=classes)
@@ -43,6 +46,9 @@ class PlotWidget(ViewWidget[Plot]):
 
     def plan(self, size: Size) -> None:
         lengths = tuple(len(curve) for curve in self.view.curves)
+        heads = self._plan_heads(size)
+        if heads != self._heads:
+            self._heads, self._drawn = heads, None
         if self._drawn == (size, lengths):
             return
         if self._drawn is not None and self._drawn[0] == size and any(self._drawn[1]):
@@ -52,24 +58,24 @@ class PlotWidget(ViewWidget[Plot]):
                     self._timer = self.set_timer(wait, self._catch_up)
                 return
         self._drawn, self._drawn_at = (size, lengths), self.clock()
-        self._chart = draw_chart(self.view, lengths, size.width, size.height - 1)
+        self._chart = draw_chart(self.view, lengths, size.width, size.height - heads)
         self.drawings += 1
 
     def row_key(self, y: int) -> Hashable:
         frame, chart = self._now(), self._chart
-        if y == 0:
+        if y < self._heads:
             return "heading", frame.values, self._read() if self._probing() else None
         if chart is None:
             return "nothing" if y == self.size.height // 2 else None
-        at = y - 1
+        at = y - self._heads
         if at == chart.axis:
             return "axis", self.drawings, self._column(), self._probe_column()
         return self.drawings, chart.rows[at] if at < len(chart.rows) else None
 
     def draw_row(self, y: int) -> list[Segment]:
-        if y == 0:
-            return self._heading()
-        chart, at = self._chart, y - 1
+        if y < self._heads:
+            return self._heading() if self._heads == 1 else self._legend(y)
+        chart, at = self._chart, y - self._heads
         if chart is None:
             notice = "no room for the plot" if any(self._drawn[1] if self._drawn else ()) else "nothing to plot yet"
             return [Segment(centred(notice, self.size.width), self.palette.style("dim"))] if y == self.size.height // 2 else []
@@ -114,8 +120,11 @@ class PlotWidget(ViewWidget[Plot]):
         keys = [self._key(number, value) for number, value in enumerate(values[: len(view.curves)])]
         full = sum(3 + cell_len("".join(key)) for key in keys)
         bare = sum(2 + cell_len("".join(key[1:])) for key in keys)
+        named = sum(2 + cell_len("".join(key[1:3]).rstrip()) for key in keys)
         tries = ((f" {view.y}{word}", True), (f" {view.y}{word}", False), (f" {view.y}", False))
         name, wide = next(((name, wide) for name, wide in tries if cell_len(name) + (full if wide else bare) < width), tries[-1])
+        if len(keys) > 1 and not wide and cell_len(name) + bare >= width > cell_len(name) + named:
+            keys = [(swatch, letter, label.rstrip(), "") for swatch, letter, label, _ in keys]  # names tell more than some values
         row.add(clip(name, width), self.palette.style("dim"))
         for number, (swatch, letter, label, amount) in enumerate(keys):
             style = self.palette.style(view.curves[number].role)
@@ -127,6 +136,47 @@ class PlotWidget(ViewWidget[Plot]):
                 break
             row.add("   " if wide else "  ").add(text, style).add(label, self.palette.style("plain"))
             row.add(amount, self.palette.style(view.curves[number].role, bold=True))
+        return row.segments
+
+    def _plan_heads(self, size: Size) -> int:
+        """Rows of the heading: one, or as many as name every curve where the chart keeps enough rows. They never get fewer."""
+        curves = self.view.curves
+        values = self._now().values[: len(curves)]
+        keys = [f"{curve.name} {self._value(value)}" for curve, value in zip(curves, values, strict=False)]
+        rows = 1 + max((line for line, _ in self._flowed(keys, size.width)), default=0) if len(curves) > 1 else 1
+        rows = max(rows, self._heads if self._drawn is not None and self._drawn[0] == size else 1)
+        return rows if rows <= 4 and size.height - rows >= _LEAST_CHART else 1
+
+    def _flowed(self, keys: Sequence[str], width: int) -> list[tuple[int, int]]:
+        """(row, column) of each key of the legend, beginning after what the y axis is called."""
+        places, line, column = [], 0, cell_len(self._y_name()) + 2
+        for key in keys:
+            size = 2 + cell_len(key)
+            if column + size > width and column > 1:
+                line, column = line + 1, 1
+            places.append((line, column))
+            column += size + 2
+        return places
+
+    def _y_name(self) -> str:
+        view = self.view
+        return f" {view.y} ({view.y_unit})" if view.y_unit and view.y_unit not in SCALED else f" {view.y}"
+
+    def _legend(self, y: int) -> list[Segment]:
+        """Row ``y`` of a heading of several rows: what the y axis is, then the curves with their values."""
+        view, row, width = self.view, Row(), self.size.width
+        if y == 0:
+            row.add(clip(self._y_name(), width), self.palette.style("dim"))
+        values = self._read() if self._probing() else self._now().values
+        amounts = [self._value(value) for value in values[: len(view.curves)]]
+        keys = [f"{curve.name} {amount}" for curve, amount in zip(view.curves, amounts, strict=False)]
+        for number, (line, column) in enumerate(self._flowed(keys, width)):
+            if line == y:
+                curve = view.curves[number]
+                letter = self._chart.letters.get(number, "") if self._chart else ""
+                row.to(column).add(letter or _SWATCHES[curve.style], self.palette.style(curve.role))
+                row.add(clip(f" {curve.name} ", width - row.width), self.palette.style("plain"))
+                row.add(clip(amounts[number], width - row.width), self.palette.style(curve.role, bold=True))
         return row.segments
 
     def _key(self, number: int, value: float | None) -> tuple[str, str, str, str]:

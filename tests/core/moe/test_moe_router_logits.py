@@ -253,6 +253,39 @@ def test_a_safetensors_header_that_lies_about_its_bytes_is_refused(tmp_path):
     assert "no tensor" in write({"__metadata__": {}})
 
 
+@pytest.mark.parametrize("size", [True, 4.0, float("inf"), -4, "4", None, [4], 10**30])
+@pytest.mark.parametrize("place", ["rows", "experts", "begin", "end"])
+def test_a_size_in_a_safetensors_header_is_a_whole_number_or_one_line(tmp_path, size, place):
+    sizes = {"rows": 6, "experts": 4, "begin": 0, "end": 96, place: size}
+    header = {"x": {"dtype": "F32", "shape": [sizes["rows"], sizes["experts"]], "data_offsets": [sizes["begin"], sizes["end"]]}}
+    text = json.dumps(header).encode()
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(96))
+    assert not looks_like_logits(path) or place in ("begin", "end")
+    refused(path)
+
+
+def test_negative_sizes_whose_product_fits_are_refused(tmp_path):
+    header = json.dumps({"x": {"dtype": "F32", "shape": [-6, -4], "data_offsets": [0, 96]}}).encode()
+    (tmp_path / "a.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(96))
+    refused(tmp_path / "a.safetensors")
+
+
+@pytest.mark.parametrize("shape", ["(True, 4)", "(6.0, 4)", "(-6, -4)", "(2**70, 4)", "(16and 4)", "6"])
+def test_an_npy_header_with_another_kind_of_shape_is_one_line_and_no_warning(tmp_path, shape, recwarn):
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}".encode()
+    path = tmp_path / "a.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(96))
+    refused(path)
+    assert not recwarn.list
+
+
+def test_a_tensor_saved_as_a_negative_view_reads_the_same_numbers(tmp_path):
+    values = drawn(5, 8)
+    torch.save(torch._neg_view(values), tmp_path / "a.pt")
+    assert np.array_equal(read_router_logits(tmp_path / "a.pt").values[0, 0], -values.numpy())
+
+
 def test_a_file_with_too_many_numbers_is_refused_before_it_is_read(tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", drawn(50, 8).numpy())
     monkeypatch.setattr(router_logits, "MAX_NUMBERS", 399)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from core.errors import BadInput, Cancelled
-from core.recording import Recording
+from core.recording import Recording, first_difference
 from core.scenario import find, judge
 from core.simulation import fields, record
 from core.training import pipeline as simulation
 from core.training.pipeline import PipelineParams
-from core.training.schedules import SCHEDULES
+from core.training.schedules import SCHEDULES, build
 from core.views import Gantt, Plot
 
 
@@ -37,21 +37,31 @@ def one_f_one_b() -> Recording:
     return run(schedule="1f1b")
 
 
-@pytest.mark.parametrize(("schedule", "want"), [
-    ("gpipe", {"makespan": 33, "makespan_model_time": 33, "bubble_of_makespan": 9 / 33, "bubble_of_ideal": 9 / 24, "own_span_idle": 9,
-               "peak_stash": 8, "peak_stash_freed_at_input": 8, "peak_stash_microbatches": 8, "parameter_copies": 1, "p2p_bytes": 24576}),
-    ("1f1b", {"makespan": 33, "makespan_model_time": 33, "bubble_of_makespan": 9 / 33, "bubble_of_ideal": 9 / 24, "own_span_idle": 9,
-              "peak_stash": 4, "peak_stash_freed_at_input": 4, "peak_stash_microbatches": 4, "parameter_copies": 1, "p2p_bytes": 24576}),
-    ("interleaved", {"makespan": 57, "makespan_model_time": 28.5, "bubble_of_makespan": 9 / 57, "bubble_of_ideal": 9 / 48,
-                     "own_span_idle": 9, "peak_stash": 11, "peak_stash_freed_at_input": 11, "peak_stash_microbatches": 5.5,
-                     "parameter_copies": 1, "p2p_bytes": 57344}),
+COMPARED = (
+    "makespan", "makespan_model_time", "bubble_of_makespan", "bubble_of_ideal", "own_span_idle", "peak_stash", "peak_stash_freed_at_input",
+    "peak_stash_microbatches", "parameter_copies", "p2p_bytes", "idle_by_rank", "own_span_idle_by_rank", "peak_stash_by_rank",
+    "peak_stash_freed_at_input_by_rank", "idle_formula",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("schedule", "stages", "microbatches", "want"), [
+    ("gpipe", 4, 8, (33, 33, 9 / 33, 9 / 24, 9, 8, 8, 8, 1, 24576, "9,9,9,9", "9,6,3,0", "8,8,8,8", "8,8,8,8", 9)),
+    ("1f1b", 4, 8, (33, 33, 9 / 33, 9 / 24, 9, 4, 4, 4, 1, 24576, "9,9,9,9", "9,6,3,0", "4,3,2,1", "4,3,2,1", 9)),
+    ("interleaved", 4, 8, (57, 28.5, 9 / 57, 9 / 48, 9, 11, 11, 5.5, 1, 57344, "9,9,9,9", "9,6,3,0", "11,9,7,5", "11,9,7,5", 9)),
+    ("looped_bfs", 4, 8, (57, 28.5, 9 / 57, 9 / 48, 9, 16, 16, 8, 1, 57344, "9,9,9,9", "9,6,3,0", "16,16,16,16", "16,16,16,16", 9)),
+    ("zb_h1", 4, 8, (27, 27, 3 / 27, 3 / 24, 3, 4, 4, 4, 1, 24576, "3,3,3,3", "3,2,1,0", "4,4,4,4", "4,3,2,1", 3)),
+    ("interleaved_zb", 4, 8, (51, 25.5, 3 / 51, 3 / 48, 3, 8, 8, 4, 1, 57344, "3,3,3,3", "3,2,1,0", "8,8,8,8", "8,7,6,5", 3)),
+    ("zbv", 4, 8, (51, 25.5, 3 / 51, 3 / 48, 0, 8, 8, 4, 1, 49152, "3,3,3,3", "0,0,0,0", "8,8,8,8", "8,8,8,8", 3)),
+    ("dualpipev", 4, 8, (54, 27, 6 / 54, 6 / 48, 6, 9, 9, 4.5, 1, 49152, "6,6,6,6", "6,5,4,3", "9,9,9,9", "9,9,9,9", 6)),
+    ("dualpipe", 8, 20, (66, 66, 6 / 66, 6 / 60, 6, 9, 9, 9, 2, 143360, "6,6,6,6,6,6,6,6", "6,5,4,3,3,4,5,6", *["9,9,9,9,9,9,9,9"] * 2, 6)),
 ])  # fmt: skip
-def test_final_facts_of_four_ranks_and_eight_microbatches(schedule, want):
-    rec = run(schedule=schedule, stages=4, microbatches=8)
-    got = {fact.name: fact.value for fact in rec.final_facts()}
-    assert {name: got[name] for name in want} == pytest.approx(want)
+def test_final_facts(schedule, stages, microbatches, want):
+    rec = run(schedule=schedule, stages=stages, microbatches=microbatches)
+    for name, value in zip(COMPARED, want, strict=True):
+        assert rec.fact(name) == (value if isinstance(value, str) else pytest.approx(value)), name
     assert all(check.ok for check in rec.checks), rec.checks
-    assert len(rec.checks) == 7
+    assert len(rec.checks) == 9
+    assert next(iter(rec.facts)) == "makespan_model_time"  # what compares schedules on one model stands first
 
 
 def test_table_shows_every_rank(one_f_one_b):
@@ -80,18 +90,46 @@ def test_table_of_a_step_counts_only_what_has_run(one_f_one_b):
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_one_step_an_action_by_start_then_rank(schedule):
-    rec = run(schedule=schedule, stages=3, microbatches=5, forward_time="1,2,0.5", p2p_time=0.25)
-    assert len(rec) == 2 * 3 * 5 * SCHEDULES[schedule].chunks
+    stages, microbatches = (4, 8) if schedule == "dualpipe" else (3, 6)
+    rec = run(schedule=schedule, stages=stages, microbatches=microbatches, forward_time="1,2,0.5,1"[: 2 * stages + 1], p2p_time=0.25)
+    table = build(schedule, stages, microbatches)
+    assert len(rec) == len(table.heads)
     keys = [(rec.time(step), rec.values(step)["rank"]) for step in steps(rec)]
     assert keys == sorted(keys)
     gantt = rec.panels[0].view
-    assert isinstance(gantt, Gantt) and len(gantt) == len(rec)
+    assert isinstance(gantt, Gantt) and len(gantt) == len(table)
+    roles = {"forward": {"forward"}, "backward": {"backward"}, "input gradient": {"backward"}, "weight gradient": {"weight"},
+             "forward and backward": {"forward", "backward"}}  # fmt: skip
     for step in steps(rec):
-        values, span = rec.values(step), gantt.get(gantt.at(step).span)
-        assert (span.lane, span.start, span.step) == (values["rank"], rec.time(step), step)
-        assert span.role == values["action"]
-        assert {"rank", "microbatch", "stage", "chunk", "action"} <= set(values)
+        values, spans = rec.values(step), [gantt.get(index) for index in gantt.current(gantt.at(step))]
+        assert {span.role for span in spans} == roles[values["action"]] and len(spans) == len(roles[values["action"]])
+        for span in spans:
+            assert (span.start, span.step) == (rec.time(step), step)
+            assert gantt.lanes.label(span.lane).split()[1] == str(values["rank"])
+        assert {"rank", "microbatch", "stage", "action", "direction" if schedule == "dualpipe" else "chunk"} <= set(values)
+        assert values["stage"] < stages * table.chunks
         assert "{" not in rec.title(step) + rec.detail(step)
+
+
+def test_overlapped_pair_is_one_step_with_a_span_in_either_lane_of_its_rank():
+    rec = run(schedule="dualpipev")
+    gantt = rec.panels[0].view
+    assert [gantt.lanes.label(lane) for lane in range(3)] == ["rank 0 F", "rank 0 B", "rank 1 F"]
+    assert gantt.lane_groups == (0, 0, 1, 1, 2, 2, 3, 3)
+    step = at(rec, rank=0, action="forward and backward")
+    forward, backward = (gantt.get(index) for index in gantt.current(gantt.at(step)))
+    assert (forward.start, forward.end) == (backward.start, backward.end) and forward.end - forward.start == 3
+    assert (forward.lane, backward.lane) == (0, 1) and (forward.text, backward.text) == ("F7", "b3")
+    assert rec.title(step) == "Rank 0 runs forward of microbatch 7 on chunk 0 and backward of 3 on chunk 1, overlapped"
+    assert "The input of microbatch 7 is at hand." in rec.detail(step)
+    assert f"gives both results away at its end, at {forward.end:g}" in rec.detail(step)
+    assert rec.fact("makespan", step) >= forward.end
+
+
+def test_weight_gradients_have_a_role_of_their_own():
+    gantt = run(schedule="zb_h1").panels[0].view
+    kinds = {(gantt.get(index).role, gantt.get(index).text[0]) for index in range(len(gantt))}
+    assert kinds == {("forward", "F"), ("backward", "I"), ("weight", "W")}
 
 
 def test_spans_name_chunk_and_microbatch():
@@ -170,12 +208,75 @@ def test_plot_follows_the_stash_of_each_rank(one_f_one_b):
 
 def test_formula_facts_stand_only_where_the_formula_applies():
     assert run().facts["bubble_formula"].note == "(p-1)/(m+p-1)"
-    assert run().facts["bubble_formula"].kind == "formula"
+    assert run().facts["bubble_formula"].kind == run().facts["idle_formula"].kind == "formula"
     assert run(schedule="interleaved").fact("bubble_formula") == pytest.approx(9 / 57)
-    for params in ({"p2p_time": 1}, {"forward_time": "1,2,1,1"}, {"schedule": "interleaved", "microbatches": 3}):
+    for params in ({"p2p_time": 1}, {"forward_time": "1,2,1,1"}, {"schedule": "interleaved", "microbatches": 3}, {"memory_limit": 2}):
         rec = run(**params)
-        assert "bubble_formula" not in rec.facts
+        assert "bubble_formula" not in rec.facts and "idle_formula" not in rec.facts
         assert all(check.ok for check in rec.checks)
+
+
+@pytest.mark.parametrize(("schedule", "note"), [
+    ("zb_h1", "(p-1)(F+B-2W), B = I+W; exact for W <= F and W <= I"),
+    ("zbv", "(p-1)F, B = I+W; exact for F = I = W"),
+    ("dualpipev", "(p-1)(F&B+B-3W), B = I+W; exact for F = I >= W and F&B <= F+B"),
+])  # fmt: skip
+def test_published_formula_is_told_and_checked_only_for_times_at_which_it_is_exact(schedule, note):
+    rec = run(schedule=schedule, input_gradient_time=2, weight_gradient_time=3)
+    assert rec.facts["idle_formula"].note == note
+    assert "bubble_formula" not in rec.facts
+    assert "idle of the most idle rank" not in {check.name for check in rec.checks} and all(check.ok for check in rec.checks)
+    assert "idle of the most idle rank" in {check.name for check in run(schedule=schedule).checks}
+
+
+def test_overlapped_time_is_that_of_a_pair_by_default_both_in_turn():
+    assert run(schedule="dualpipev").fact("makespan") == run(schedule="dualpipev", overlapped_time=3).fact("makespan") == 54
+    faster = run(schedule="dualpipev", overlapped_time=2)
+    assert faster.fact("makespan") < 54
+    step = at(faster, action="forward and backward")
+    span = faster.panels[0].view.get(faster.panels[0].view.at(step).span)
+    assert span.end - span.start == 2
+    assert run(schedule="1f1b", overlapped_time=2).fact("makespan") == 33  # it has no pairs
+    slow_rank = run(schedule="dualpipev", overlapped_time="2,2,2,3")
+    assert faster.fact("makespan") < slow_rank.fact("makespan") <= 54
+    assert all(check.ok for check in [*faster.checks, *slow_rank.checks])
+
+
+@pytest.mark.parametrize(("schedule", "limits"), [
+    ("gpipe", (1, 2, 4, 7)), ("1f1b", (1, 2, 3)), ("zb_h1", (1, 3)),
+    ("interleaved", (1, 1.5, 4, 5)), ("interleaved_zb", (1, 2.5)), ("zbv", (1, 3)),
+])  # fmt: skip
+def test_memory_limit_is_obeyed_and_costs_time(schedule, limits):
+    free = run(schedule=schedule)
+    before = float("inf")
+    for limit in limits:
+        rec = run(schedule=schedule, memory_limit=limit)
+        assert all(check.ok for check in rec.checks), rec.checks
+        kept = next(check for check in rec.checks if check.name == "chunks held within the memory limit")
+        assert kept.want == "at most " + ",".join([str(int(limit * rec.fact("peak_stash") / rec.fact("peak_stash_microbatches")))] * 4)
+        assert rec.fact("peak_stash_microbatches") <= limit < free.fact("peak_stash_microbatches")
+        assert rec.fact("real_model") == "ran"
+        assert before > rec.fact("makespan") >= (free.fact("makespan") if schedule != "interleaved" else 57)
+        before = rec.fact("makespan")
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_memory_limit_that_does_not_bind_changes_nothing(schedule):
+    free, kept = run(schedule=schedule), run(schedule=schedule, memory_limit=8)
+    assert first_difference(free, kept) is None
+    assert len(kept.checks) == len(free.checks) + 1 and all(check.ok for check in kept.checks)
+
+
+def test_memory_limit_of_each_rank():
+    rec = run(schedule="gpipe", memory_limit="4,3,2,1")
+    assert rec.fact("peak_stash_by_rank") == "4,3,2,1"
+    assert rec.fact("makespan") == 33  # what 1F1B holds, in 1F1B's time
+
+
+def test_memory_limit_that_is_not_kept_is_seen(monkeypatch):
+    monkeypatch.setattr(simulation, "within", lambda table, limits, costs, tick: table)
+    failed = {check.name for check in run(schedule="gpipe", memory_limit=4).checks if not check.ok}
+    assert failed == {"chunks held within the memory limit"}
 
 
 def test_unequal_stages_idle_differently_and_the_bubble_is_their_mean():
@@ -208,6 +309,17 @@ def test_frozen_weights_cost_nothing_in_backward():
     ({"schedule": "gpipe", "chunks": 2}, "pipeline schedule gpipe: chunks = 2; allowed: chunks = 1"),
     ({"schedule": "zb"}, "pipeline.schedule: found zb; allowed: gpipe, 1f1b, interleaved"),
     ({"stages": 1024, "microbatches": 65536}, "= 134,217,728 actions; allowed: up to 2,000,000 actions"),
+    ({"schedule": "dualpipev", "microbatches": 7}, "schedule dualpipev: microbatches = 7; allowed: microbatches >= 2 x stages = 8"),
+    ({"schedule": "dualpipe", "stages": 5}, "pipeline schedule dualpipe: stages = 5; allowed: an even number of stages"),
+    ({"schedule": "zbv", "chunks": 3}, "pipeline schedule zbv: chunks = 3; allowed: chunks = 2"),
+    ({"memory_limit": 0.5}, "pipeline.memory_limit: found 0.5; allowed: numbers separated by commas (each a number) from 1"),
+    ({"memory_limit": 0}, "pipeline.memory_limit: found 0; allowed: "),
+    ({"memory_limit": "4,4"}, "pipeline.memory_limit: found 2 values; allowed: 1 value, or 4 (one a rank)"),
+    ({"schedule": "looped_bfs", "memory_limit": 4}, "found 4 microbatches on rank 0 of looped_bfs; allowed: at least 8, since the last"),
+    ({"schedule": "dualpipev", "memory_limit": 4}, "allowed: at least 4.5, since its overlapped pairs fix which activations are held"),
+    ({"schedule": "dualpipev", "overlapped_time": 1.5}, "pipeline.overlapped_time: found 1.5; allowed: at least 2: a pair takes no less"),
+    ({"schedule": "dualpipev", "overlapped_time": 0}, "pipeline.overlapped_time: found 0; allowed: "),
+    ({"schedule": "dualpipev", "overlapped_time": "3,3"}, "pipeline.overlapped_time: found 2 values; allowed: 1 value, or 4"),
     ({"p2p_time": -1}, "pipeline.p2p_time: found -1"),
     ({"p2p_bandwidth": 1e-300}, "pipeline.p2p_bandwidth: a message of 512 bytes takes"),
 ])  # fmt: skip
@@ -219,8 +331,8 @@ def test_input_that_cannot_be_used_is_refused_in_one_line(params, said):
 
 def test_parameters_are_named_and_described():
     described = {field.name: field for field in fields(PipelineParams)}
-    assert {"schedule", "stages", "microbatches", "chunks", "forward_time", "input_gradient_time", "weight_gradient_time", "p2p_time",
-            "p2p_bandwidth"} <= set(described)  # fmt: skip
+    assert {"schedule", "stages", "microbatches", "chunks", "forward_time", "input_gradient_time", "weight_gradient_time",
+            "overlapped_time", "p2p_time", "p2p_bandwidth", "memory_limit"} <= set(described)  # fmt: skip
     assert all(field.description for field in described.values())
     assert described["schedule"].choices == tuple(SCHEDULES)
 
@@ -267,7 +379,7 @@ def test_wrong_schedule_fails_the_checks(monkeypatch):
 
     monkeypatch.setitem(SCHEDULES, "1f1b", entry._replace(orders=too_eager))
     failed = {check.name for check in run(schedule="1f1b").checks if not check.ok}
-    assert failed == {"peak stash by rank"}
+    assert failed == {"peak stash by rank", "peak stash by rank, freed at I"}
 
 
 def test_wrong_timing_fails_the_longest_path_check(monkeypatch):
@@ -283,7 +395,10 @@ def test_wrong_timing_fails_the_longest_path_check(monkeypatch):
     assert "start of every action" in failed
 
 
-SCENARIOS = ["training/pipeline", "training/pipeline_interleaved", "training/pipeline_unequal"]
+SCENARIOS = [
+    f"training/pipeline{tail}"
+    for tail in ("", "_interleaved", "_unequal", "_memory_limit", "_zero_bubble", "_zero_bubble_times", "_dualpipe")
+]
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

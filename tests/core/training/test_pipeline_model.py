@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from core.training import pipeline_model as model
-from core.training.schedules import SCHEDULES, Kind, Table, build, looped
+from core.training.pipeline import accumulation_order
+from core.training.schedule_table import Kind, Table, looped
+from core.training.schedules import SCHEDULES, build
 from core.training.timing import Costs, peak_by_rank, time_table
 
 
@@ -16,7 +18,7 @@ def rows_in_time(table: Table, seed: int = 0) -> list[int]:
 
 
 def work_for(table: Table, batch: int = 3, hidden: int = 8) -> model.Problem:
-    return model.problem(table.stages, table.microbatches, batch, hidden, torch.Generator().manual_seed(1), "cpu")
+    return model.problem(table.depth, table.microbatches, batch, hidden, torch.Generator().manual_seed(1), "cpu")
 
 
 def gradients_of_whole_batch(work: model.Problem) -> list[torch.Tensor]:
@@ -33,22 +35,84 @@ def gradients_of_whole_batch(work: model.Problem) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize(("name", "ranks", "microbatches", "chunks"), [
     ("gpipe", 4, 8, 1), ("1f1b", 4, 8, 1), ("1f1b", 5, 3, 1), ("interleaved", 4, 8, 2), ("interleaved", 3, 7, 3), ("interleaved", 1, 4, 2),
+    ("looped_bfs", 4, 8, 2), ("looped_bfs", 3, 2, 3), ("zb_h1", 4, 8, 1), ("zb_h1", 5, 3, 1), ("interleaved_zb", 4, 8, 2),
+    ("interleaved_zb", 4, 9, 3), ("zbv", 4, 8, 2), ("zbv", 4, 3, 2), ("zbv", 1, 2, 2), ("dualpipev", 4, 8, 2), ("dualpipev", 1, 3, 2),
 ])  # fmt: skip
 def test_gradients_equal_sequential_ones_bit_for_bit_and_the_whole_batch_nearly(name, ranks, microbatches, chunks):
     table = build(name, ranks, microbatches, chunks)
     work = work_for(table)
+    order = accumulation_order(table)
+    assert order == sorted(range(microbatches), reverse=name == "looped_bfs")
     outcome = model.run_table(table, rows_in_time(table), work)
-    loss, gradients = model.run_sequentially(work)
+    loss, gradients = model.run_sequentially(work, order)
     assert model.differences(outcome.gradients, gradients) == (0, 0.0)
-    assert torch.equal(outcome.loss, loss)
+    assert torch.equal(outcome.loss, loss) or name == "looped_bfs"
+    torch.testing.assert_close(outcome.loss, loss, rtol=1e-12, atol=0.0)
     assert len(gradients) == 4 * table.stages
     for parameter, want in zip(work.parameters(), gradients_of_whole_batch(work), strict=True):
         torch.testing.assert_close(outcome.gradients[parameter].double(), want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("ranks", "microbatches"), [(2, 4), (4, 8), (4, 14), (6, 12)])
+def test_gradients_of_both_copies_of_dualpipe_sum_to_the_sequential_ones(ranks, microbatches):
+    table = build("dualpipe", ranks, microbatches)
+    work = work_for(table)
+    assert accumulation_order(table) is None
+    outcome = model.run_table(table, rows_in_time(table), work)
+    loss, gradients = model.run_sequentially(work)
+    unequal, largest = model.differences(outcome.gradients, gradients)
+    assert unequal and 0 < largest <= 1e-6 * max(float(gradient.abs().max()) for gradient in gradients.values())
+    torch.testing.assert_close(outcome.loss, loss, rtol=1e-6, atol=0.0)
+    assert len(gradients) == len(outcome.gradients) == 4 * ranks
+
+
+class WholeBlock(model.Block):
+    """x + W2 relu(W1 x): whole numbers stay whole."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.down(torch.relu(self.up(x)))
+
+
+class WholeProblem(model.Problem):
+    """The sum of squares, without a division."""
+
+    def loss(self, output: torch.Tensor, microbatch: int) -> torch.Tensor:
+        return ((output - self.targets[microbatch]) ** 2).sum()
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_gradients_of_whole_numbers_are_equal_exactly_in_any_order(name):
+    table = build(name, 4, 8)
+    draw = torch.Generator().manual_seed(3)
+    blocks = [WholeBlock(4).double() for _ in range(table.depth)]
+    for block in blocks:
+        for parameter in block.parameters():  # few ones, so that no sum comes near 2^53
+            sign = torch.randint(0, 2, parameter.shape, generator=draw) * 2 - 1
+            parameter.data = (sign * (torch.rand(parameter.shape, generator=draw) < 0.12)).double()
+    inputs, targets = torch.randint(-3, 4, (2, 8, 2, 4), generator=draw).double()
+    work = WholeProblem(blocks, inputs, targets)
+    outcome = model.run_table(table, rows_in_time(table), work)
+    loss, gradients = model.run_sequentially(work)
+    assert model.differences(outcome.gradients, gradients) == (0, 0.0)
+    assert torch.equal(outcome.loss, loss)
+    largest = max(float(gradient.abs().max()) for gradient in gradients.values())
+    assert 0 < largest < 2**50 and all(torch.equal(gradient, gradient.round()) for gradient in gradients.values())
+
+
+def test_copies_that_are_not_summed_would_be_seen(monkeypatch):
+    def first_only(gradients, work, blocks):
+        return {parameter: gradients[parameter] for parameter in work.parameters()}
+
+    monkeypatch.setattr(model, "_summed", first_only)
+    table = build("dualpipe", 4, 8)
+    work = work_for(table)
+    outcome = model.run_table(table, rows_in_time(table), work)
+    assert model.differences(outcome.gradients, model.run_sequentially(work)[1])[1] > 1e-3
+
+
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_stashes_alive_are_those_the_table_counts(name):
-    table = build(name, 4, 7)
+    table = build(name, 4, 8)
     live = model.run_table(table, rows_in_time(table), work_for(table, batch=3, hidden=8)).live
     assert live.peak == peak_by_rank(table).tolist()
     assert live.count == [0] * 4 and live.bytes == [0] * 4

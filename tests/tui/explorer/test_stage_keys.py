@@ -9,12 +9,13 @@ import pytest
 from walking import Clock, story
 
 from tui.app import NotesApp
-from tui.config import Config, read_config
+from tui.config import Config, config_file, read_config
 from tui.keys import ACTIONS
 from tui.screens.bookmarks import Bookmarks
 from tui.screens.help import Help
 from tui.screens.home import HomeScreen
 from tui.screens.prompt import Prompt
+from tui.screens.run_view import shares
 from tui.screens.stage import StageScreen
 
 App = Callable[..., NotesApp]
@@ -345,3 +346,39 @@ async def test_without_variants_there_is_no_variant_in_the_header(app: App) -> N
         await made.wait_recorded()
         assert "▾" not in stage_of(made).header.text
         assert "✓ 1 check" in stage_of(made).header.text
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (3.0, 1.0), (1.6, 1.0, 1.2, 0.8)])
+@pytest.mark.parametrize("room", [0, 5, 12, 13, 36, 57])
+def test_rows_of_panels_share_all_the_room_and_none_gets_too_little_where_there_is_enough(room: int, weights: tuple[float, ...]) -> None:
+    heights = shares(room, weights, 6)
+    assert sum(heights) == room and (room < 6 * len(weights) or min(heights) >= 6)
+    if room >= 36:
+        assert sorted(range(len(weights)), key=heights.__getitem__) == sorted(range(len(weights)), key=weights.__getitem__)
+
+
+async def test_panels_that_would_be_too_low_stand_one_at_a_time_with_the_key_that_turns_them(app: App) -> None:
+    made = app()
+    async with made.run_test(size=NARROW) as pilot:
+        await made.wait_recorded()
+        view = stage_of(made).views[0]
+        for height, alone in ((24, False), (20, True), (40, False)):
+            await pilot.resize_terminal(80, height)
+            await pilot.pause()
+            heights = [row.size.height or row.region.height for row in view.rows if row.display]
+            assert view.several == alone and len(heights) == (1 if alone else len(view.rows)), (height, heights)
+            assert ("Tab 1 of" in screen_text(made)) == alone
+
+
+async def test_help_says_where_the_settings_are_and_all_that_is_wrong_with_them(app: App, tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('theme = 3\nfps = "x"\n')
+    made = app(config=read_config(path), scenario=None)
+    async with made.run_test(size=WIDE) as pilot:
+        await pilot.pause()
+        assert "2 settings cannot be used (? tells them)" in screen_text(made)
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert isinstance(made.screen, Help)
+        said = made.screen.text().plain
+        assert str(config_file()) in said and "theme: found 3" in said and "fps: found 'x'" in said

@@ -111,3 +111,19 @@ def test_breakdown_snapshot(snap_compare):
 
 def test_breakdown_sixteen_ranks_light_snapshot(snap_compare):
     assert snap_compare(ViewApp(bytes_per_rank(16, 60e9), 0, theme="textual-light"), terminal_size=(118, 24))
+
+
+async def test_a_legend_too_long_for_a_row_takes_two_where_every_bar_keeps_its_row():
+    parts = [("to come", "idle"), ("ready", "gradient"), ("on the wire", "comm"), ("averaged", "kept")]
+    view = Breakdown(Axis("bucket {i}", 3), parts)
+    view.set(0, 3, 5.0, step=0)
+    lines = await picture(view, 0, (38, 8))
+    assert "… " not in lines[0] and "averaged" in lines[1] and lines[2].lstrip("▸ ").startswith("bucket 0")
+    assert "averaged" not in (await picture(view, 0, (38, 4)))[0]
+
+
+async def test_parts_of_a_group_carry_the_letter_of_their_name():
+    view = Breakdown(Axis.of("bids"), [("best price", "group0"), ("next four", "group1"), ("deeper", "group2")], "shares")
+    for part in range(3):
+        view.set(0, part, 100.0, step=0)
+    assert (await picture(view, 0, (70, 3)))[0].split() == ["B", "best", "price", "N", "next", "four", "D", "deeper"]

@@ -171,3 +171,13 @@ def test_a_row_of_arrows_is_as_wide_as_the_widget(ends: list[tuple[int, int]]) -
         row = Row()
         draw_arrows(row, arrows, columns, 70, "bytes", Palette("truecolor"))
         assert row.width <= 70
+
+
+async def test_a_narrow_list_keeps_the_peer_and_drops_the_words_around_it() -> None:
+    view = Exchange(Axis("rank {i}", 8))
+    for rank in range(8):
+        view.send(rank, (rank + 1) % 8, 1e6, "comm", "c0", step=0)
+    narrow = await picture(view, 0, (38, 9))
+    assert "▶ rank 1" in narrow[1] and "◀ rank 7" in narrow[1] and "…" not in narrow[1]
+    wide = await picture(view, 0, (60, 9))
+    assert "─▶ rank 1 c0" in wide[1]

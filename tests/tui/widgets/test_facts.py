@@ -62,8 +62,34 @@ async def test_a_long_name_gives_way_to_its_value():
     rec = Recorder(recording)
     rec.fact("a_name_that_is_much_longer_than_the_panel_is_wide", 12345678, "elements")
     rec.step("a")
-    async with companion(Facts(), lambda widget: widget.show(recording, 0), size=(30, 3)) as stage:
-        assert "…" in stage.lines()[0] and stage.lines()[0].endswith("12.35 M elements")
+    async with companion(Facts(), lambda widget: widget.show(recording, 0), size=(30, 1)) as stage:
+        assert "…" in stage.lines()[0] and stage.lines()[0].rstrip().endswith("12.35 M elements")
+
+
+async def test_a_name_keeps_its_words_on_a_row_of_its_own_where_there_is_room():
+    recording = Recording("x")
+    rec = Recorder(recording)
+    rec.fact("peak_stash_freed_at_input", 4, "chunks")
+    rec.fact("convention", "16 bytes a parameter: BF16 parameter 2, fp32 master 4", kind="reference")
+    rec.step("a")
+    async with companion(Facts(), lambda widget: widget.show(recording, 0), size=(30, 9)) as stage:
+        lines = [line.strip() for line in stage.lines()]
+        assert lines[:3] == ["peak stash freed at input", "4 chunks", "convention"]
+        assert " ".join(lines[3:6]) == "16 bytes a parameter: BF16 parameter 2, fp32 master 4"
+    async with companion(Facts(), lambda widget: widget.show(recording, 0), size=(30, 2)) as stage:
+        name, text = stage.lines()[:2]
+        assert name.rstrip().endswith("4 chunks") and text.startswith(" convention 16 ") and "…" in text
+
+
+async def test_a_note_shared_by_neighbours_is_told_once_and_in_full():
+    recording = Recording("x")
+    rec = Recorder(recording)
+    for rank in range(2):
+        rec.fact("work", 3, note="score elements of the forward pass, counted", label=str(rank))
+    rec.step("a")
+    async with companion(Facts(), lambda widget: widget.show(recording, 0), size=(30, 9)) as stage:
+        told = " ".join(" ".join(stage.lines()).split())
+        assert told.count("score elements of the forward pass, counted") == 1
 
 
 async def test_a_step_repaints_only_the_facts_that_changed():

@@ -215,3 +215,24 @@ def test_column_labels_that_do_not_fit_lose_their_common_word_then_some_of_them(
     assert column_labels(names, 4) == ("expert", [str(i) for i in range(12)], 1)
     shared, labels, every = column_labels(names, 1)
     assert shared == "expert" and labels[11] == "11" and every * 1 > 2
+
+
+def grouped(legend: dict[str, str]) -> Heatmap:
+    view = Heatmap(Axis("token {i}", 2), Axis("E{i}", 4), low=0.0, high=1.0, legend=legend)
+    for expert in range(4):
+        view.set(0, expert, 0.25, f"group{expert}", step=0)
+        view.set(1, expert, 0.25, "good", step=0)
+    return view
+
+
+async def test_the_legend_says_what_a_role_means_here_and_never_the_name_of_a_group() -> None:
+    said = "\n".join(await picture(grouped({"group": "chosen", "good": "finished"}), 0, (70, 10)))
+    assert "0123 chosen" in said and "finished" in said and "group" not in said and "good" not in said
+    assert "group" not in "\n".join(await picture(grouped({}), 0, (70, 10)))
+
+
+async def test_the_detail_line_leaves_out_a_group_without_a_meaning() -> None:
+    async with mounted(grouped({"good": "finished"}), 0, (70, 10), focus=True) as stage:
+        assert stage.widget.explain() == "token 0 · E0 · 0.25"
+        stage.widget.cursor_by(0, 1)
+        assert stage.widget.explain() == "token 1 · E0 · 0.25 · finished"

@@ -275,3 +275,23 @@ def test_logarithmic_plot_snapshot(snap_compare):
 
 def test_bars_snapshot(snap_compare):
     assert snap_compare(ViewApp(tokens_per_expert(), 5), terminal_size=(78, 12))
+
+
+async def test_a_legend_too_long_for_a_row_takes_a_second_one_and_names_every_curve():
+    view = Plot("time", "held", y_unit="chunks")
+    names = [f"rank {k} of the pipeline" for k in range(5)]
+    for name in names:
+        curve = view.curve(name, "forward")
+        view.point(curve, 0, 1.0, step=0)
+        view.point(curve, 1, 2.0, step=0)
+    roomy = "\n".join(await picture(view, 0, (60, 18)))
+    assert all(name in roomy for name in names) and "more" not in roomy
+    low = await picture(view, 0, (60, 7))
+    assert "more" in low[0] and not any(name in line for line in low[1:] for name in names)
+
+
+def test_an_axis_of_few_rows_stays_with_its_data():
+    prices = vertical(99.96, 100.22, 3, "$")
+    assert (prices.low, prices.high) == (99.96, 100.22) and prices.labels == ("100.00", "100.10", "100.20")
+    times = vertical(-5.0, -1.4, 2, "s", log=True)
+    assert times.low == -5.0 and times.labels[0] == "10 µs"

@@ -1,0 +1,75 @@
+"""Market data files by content: which reader takes a file, and its replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from core.errors import BadInput
+from core.markets.readers.forms import DepthFile, OrderFile
+from core.recording import Recorder
+
+
+class Format(msgspec.Struct, frozen=True):
+    """One row: files that pass ``test`` are read by ``open`` (path, symbol)."""
+
+    name: str
+    title: str
+    test: Callable[[str | Path], bool]
+    open: Callable[[str | Path, str], OrderFile | DepthFile]
+
+
+def _formats() -> tuple[Format, ...]:
+    from core.markets.readers.binance import looks_like_binance, open_binance
+    from core.markets.readers.dbn import looks_like_dbn, open_dbn
+    from core.markets.readers.itch import looks_like_itch, open_itch
+    from core.markets.readers.tardis import looks_like_tardis, open_tardis
+
+    return (
+        Format("databento", "Databento DBN (mbo, mbp-1, mbp-10, trades; raw or zst)", looks_like_dbn, open_dbn),
+        Format("itch", "Nasdaq ITCH 5.0 (raw or gzip)", looks_like_itch, open_itch),
+        Format("binance", "Binance (raw websocket lines; aggTrades, bookTicker, depth CSV)", looks_like_binance, open_binance),
+        Format("tardis", "Tardis CSV (trades, quotes, book_snapshot, incremental_book_L2)", looks_like_tardis, open_tardis),
+    )
+
+
+def recognised(path: str | Path) -> Format | None:
+    """The format of a file by its first bytes; None when it is none of those with a reader here (LOBSTER has its own)."""
+    try:
+        return next((row for row in _formats() if row.test(path)), None)
+    except OSError:
+        return None
+
+
+def open_market(path: str, format: str, symbol: str) -> OrderFile | DepthFile | None:
+    """The reader of ``path``, None where it is LOBSTER's (or nobody's). ``format`` insists on one. BadInput as the reader says."""
+    if format in ("auto", "lobster"):
+        row = recognised(path) if format == "auto" else None
+        return row.open(path, symbol) if row else None
+    row = next((row for row in _formats() if row.name == format), None)
+    if row is None:
+        raise BadInput("format", f"found {format!r}", "auto, lobster, " + ", ".join(row.name for row in _formats()))
+    if not Path(path).is_file():
+        raise BadInput(path, "no such file", row.title)
+    return row.open(path, symbol)
+
+
+def replay_file(path: str, format: str, symbol: str, rec: Recorder) -> None:
+    """Record the file at ``path`` event by event."""
+    file = open_market(path, format, symbol)
+    if file is None:
+        from core.markets.replay import replay_lobster
+
+        replay_lobster(path, symbol, rec, sure=format == "lobster")
+        return
+    if file.header.by_order:
+        from core.markets.event_replay import replay_orders
+
+        replay_orders(cast(OrderFile, file), rec)
+        return
+    from core.markets.depth_replay import replay_depth
+
+    replay_depth(cast(DepthFile, file), rec)

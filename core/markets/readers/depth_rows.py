@@ -1,0 +1,99 @@
+"""Builds blocks of market-by-price messages from rows of text, and says which line a bad value stands in."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable
+
+from core.errors import BadInput
+from core.markets.readers.clock import UNITS, unit_of
+from core.markets.readers.forms import DepthEvents
+
+_MESSAGE = "qqbbddqq"
+
+
+class DepthRows:
+    """Messages collected so far; `take` gives them as a block."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._columns: list[array[int] | array[float]] = [array(code) for code in _MESSAGE]
+        self._first = array("q", [0])
+        self._side, self._price, self._size = array("b"), array("d"), array("d")
+
+    def __len__(self) -> int:
+        return len(self._first) - 1
+
+    def add(
+        self, time: int, received: int, kind: int, side: int = 0, price: float = 0.0, size: float = 0.0, update: int = 0,
+        previous: int = 0, levels: Iterable[tuple[int, float, float]] = (),
+    ) -> None:  # fmt: skip
+        """One message; ``levels`` are (side, price, quantity)."""
+        for column, value in zip(self._columns, (time, received, kind, side, price, size, update, previous), strict=True):
+            column.append(value)  # type: ignore[arg-type]
+        for level_side, level_price, level_size in levels:
+            self._side.append(level_side)
+            self._price.append(level_price)
+            self._size.append(level_size)
+        self._first.append(len(self._side))
+
+    def take(self) -> DepthEvents:
+        """The block so far; the next one starts empty."""
+        import numpy as np
+
+        kinds = {"q": np.int64, "b": np.int8, "d": np.float64}
+        columns = [np.frombuffer(column, dtype=kinds[code]) for column, code in zip(self._columns, _MESSAGE, strict=True)]
+        levels = (np.frombuffer(self._side, np.int8), np.frombuffer(self._price), np.frombuffer(self._size))
+        time, received, kind, side, price, size, update, previous = columns
+        first = np.frombuffer(self._first, np.int64)
+        block = DepthEvents(time, received, kind, side, price, size, update, previous, first, *levels)
+        self._clear()
+        return block
+
+
+def number(text: str | bytes, where: str, name: str) -> float:
+    """A finite number; BadInput names the line and the column."""
+    try:
+        value = float(text)
+        if math.isfinite(value):
+            return value
+    except ValueError:
+        pass
+    shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    raise BadInput(where, f"{name} is {shown[:40]!r}", "a number")
+
+
+def quantity(text: str | bytes, where: str, name: str) -> float:
+    """A number that is not negative."""
+    value = number(text, where, name)
+    if value < 0:
+        raise BadInput(where, f"{name} is {value:g}", "0 or more")
+    return value
+
+
+class EpochUnit:
+    """Turns a file's epoch times into nanoseconds; the unit is found from the digits of the first one and holds for all."""
+
+    def __init__(self) -> None:
+        self.unit = ""
+        self._factor = 0
+
+    def read(self, text: str | bytes, where: str, name: str = "time") -> int:
+        """Nanoseconds since 1970. BadInput for no whole number, or one whose digits fit no unit, or another unit than before."""
+        try:
+            value = int(text)
+        except ValueError:
+            shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+            raise BadInput(where, f"{name} is {shown[:40]!r}", "a whole number of s, ms, µs or ns since 1970") from None
+        if not self._factor:
+            self.unit = unit_of(value)
+            if not self.unit:
+                raise BadInput(where, f"{name} {value} has {len(str(abs(value)))} digits", "10 (s), 13 (ms), 16 (µs) or 19 (ns)")
+            self._factor = UNITS[self.unit]
+        nanoseconds = value * self._factor
+        if not -(2**63) <= nanoseconds < 2**63:
+            raise BadInput(where, f"{name} is {value}, in {self.unit} as the first one", "one unit of time in the whole file")
+        return nanoseconds

@@ -1,0 +1,112 @@
+"""Frames cut down to what differs leave the terminal as the whole frames would: a terminal emulator shows both."""
+
+from __future__ import annotations
+
+import pyte
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tui.shadow import Shadow
+
+WIDTH, HEIGHT = 24, 6
+STYLES = st.sampled_from(["31", "1;38;2;1;2;3", "44", "48;2;1;2;3", "2;7", "4;32", "39;49"])
+LETTERS = st.text("ab  ░│", min_size=1, max_size=9)
+WIDE = st.text("a日本 é", min_size=1, max_size=4)
+
+
+def frames(letters: st.SearchStrategy[str]) -> st.SearchStrategy[list[str]]:
+    run = st.tuples(STYLES, letters).map(lambda run: f"\x1b[{run[0]}m{run[1]}\x1b[0m")
+    runs = st.lists(run, min_size=1, max_size=2).map("".join)
+    rows = st.dictionaries(st.integers(1, HEIGHT), st.tuples(st.integers(1, 6), runs, st.booleans()), min_size=1, max_size=5)
+    frame = st.tuples(rows, st.integers(1, HEIGHT), st.integers(1, 6)).map(lambda parts: written(*parts))
+    return st.lists(frame, min_size=1, max_size=5)
+
+
+def written(rows: dict[int, tuple[int, str, bool]], y: int, x: int) -> str:
+    """A frame as Textual writes one: rows at their places (some end with a line feed), then the place of the cursor."""
+    ends = {row: "\n" if feed and row < HEIGHT else "" for row, (_, _, feed) in rows.items()}
+    return "".join(f"\x1b[{row};{column}H{runs}{ends[row]}" for row, (column, runs, _) in rows.items()) + f"\x1b[{y};{x}H"
+
+
+class Terminal:
+    """An emulator that does not wrap, as the explorer asks of every terminal."""
+
+    def __init__(self) -> None:
+        self.screen = pyte.Screen(WIDTH, HEIGHT)
+        self.stream = pyte.Stream(self.screen)
+        self.feed("\x1b[?7l")
+
+    def feed(self, output: str) -> None:
+        self.stream.feed(output)
+
+    @property
+    def picture(self) -> list[list[object]]:
+        """Every cell as a person sees it: of a blank the ground and the lines, of a letter everything."""
+        seen: list[list[object]] = []
+        for y in range(HEIGHT):
+            cells = [self.screen.buffer[y][x] for x in range(WIDTH)]
+            seen.append([self._seen(cell) for cell in cells])
+        return [*seen, [(self.screen.cursor.x, self.screen.cursor.y, self.screen.cursor.attrs)]]
+
+    @staticmethod
+    def _seen(cell: pyte.screens.Char) -> object:
+        lined = cell.underscore or cell.reverse or cell.strikethrough
+        return (cell.data, cell.bg) if cell.data == " " and not lined else tuple(cell)
+
+
+def both(shown: list[str]) -> tuple[Terminal, Terminal, int, int]:
+    whole, cut, shadow, sizes = Terminal(), Terminal(), Shadow(), [0, 0]
+    for frame in shown:
+        short = shadow.difference(frame)
+        whole.feed(frame)
+        cut.feed(short)
+        sizes = [sizes[0] + len(frame), sizes[1] + len(short)]
+    return whole, cut, sizes[0], sizes[1]
+
+
+@settings(max_examples=250, deadline=None)
+@given(frames(LETTERS))
+def test_the_terminal_shows_what_whole_frames_would_show(shown: list[str]) -> None:
+    whole, cut, _, _ = both(shown)
+    assert cut.picture == whole.picture
+
+
+@settings(max_examples=150, deadline=None)
+@given(frames(LETTERS), st.integers(0, 4))
+def test_a_frame_that_is_there_already_sends_nothing(shown: list[str], again: int) -> None:
+    shadow = Shadow()
+    for frame in shown:
+        shadow.difference(frame)
+    assert shadow.difference(shown[-1]) == ""
+    shadow.forget()
+    terminal, fresh = Terminal(), Terminal()
+    terminal.feed(shadow.difference(shown[-1]))
+    fresh.feed(shown[-1])
+    assert terminal.picture == fresh.picture, "once nothing is known, everything is sent"
+
+
+@settings(max_examples=150, deadline=None)
+@given(frames(WIDE))
+def test_wide_letters_are_sent_whole(shown: list[str]) -> None:
+    """What stays of a letter that was cut in half differs between terminals; the last frame's own cells do not."""
+    whole, cut, _, _ = both([*shown, *(f"\x1b[{y};1H\x1b[44m{'日本' * 6}\x1b[0m\x1b[1;1H" for y in range(1, HEIGHT + 1))])
+    assert cut.picture == whole.picture
+
+
+def test_one_changed_letter_costs_a_few_bytes() -> None:
+    row = "\x1b[3;1H\x1b[38;2;9;9;9;48;2;1;1;1m{}\x1b[0m\x1b[1;1H"
+    shadow = Shadow()
+    shadow.difference(row.format("a" * 20))
+    sent = shadow.difference(row.format("a" * 9 + "b" + "a" * 10))
+    assert sent.count("a") == 0
+    assert len(sent) < 50
+
+
+def test_what_is_no_frame_passes_and_nothing_is_known_afterwards() -> None:
+    shadow = Shadow()
+    frame = "\x1b[1;1H\x1b[31mxx\x1b[0m\x1b[1;1H"
+    shadow.difference(frame)
+    assert shadow.difference("\x1b[1;1Hab\x1b[K") == "\x1b[1;1Hab\x1b[K"
+    assert "xx" in shadow.difference(frame)
+    assert shadow.difference("\x1b[1;1Ha\tb") == "\x1b[1;1Ha\tb"
+    assert "xx" in shadow.difference(frame)

@@ -1,0 +1,131 @@
+"""What the terminal shows, cell by cell, so that a frame sends the cells that differ and nothing else.
+
+Textual sends every row it has drawn again, and after a resize or a closed dialog the whole screen several times.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from rich.cells import cell_len
+
+from tui.thrift import PLAIN, TOKENS, State, applied, change, thrifty
+
+_MOVE = re.compile(r"\x1b\[(\d*)(?:;(\d*))?H")
+_WORN_BY_BLANKS = frozenset({"4", "7", "9", "21", "53"})
+"""Attributes that show where there is no letter: underline, reverse, strike, double underline, overline."""
+Cell = tuple[str, State] | None
+"""Text and style of one cell; "" is the right half of a wide letter, None a cell of which nothing is known."""
+
+
+class Shadow:
+    """Follows the frames that are written to a terminal which does not wrap at its right edge."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, list[Cell]] = {}
+        self._at: tuple[int, int] | None = None
+
+    def forget(self) -> None:
+        """What the terminal shows is not known any more: it was resized, cleared, or another program had it."""
+        self._rows.clear()
+        self._at = None
+
+    def difference(self, frame: str) -> str:
+        """What turns the terminal into what ``frame`` makes of it. Attributes are plain before and after.
+
+        A frame is cursor positions, styles and text. With anything else in it, it is sent as it is and nothing is known afterwards.
+        """
+        sent: list[str] = []
+        now, wanted = PLAIN, PLAIN
+        row = column = -1
+        for parameters, control, text, stray in TOKENS.findall(frame):
+            if text:
+                text = text.rstrip("\n")  # a position follows
+                if not text:
+                    row = -1
+                    continue
+                if row < 0 or not text.isprintable():
+                    return self._unknown(frame)
+                style = wanted if text.strip(" ") else _blank(wanted)
+                cells = _cells(text, style)
+                changed = self._write(row, column, cells)
+                if changed is not None:
+                    first, end = changed if len(text) == len(cells) else (0, len(cells))  # wide letters are not cut
+                    sent += (self._go(row, column + first), change(now, style), text[first:end] if len(text) == len(cells) else text)
+                    now = style
+                    self._at = (row, column + end)
+                column += len(cells)
+            elif control:
+                move = _MOVE.fullmatch(control)
+                if move is None:
+                    return self._unknown(frame)
+                row, column = int(move[1] or 1), int(move[2] or 1)
+            elif stray:
+                return self._unknown(frame)
+            else:
+                wanted = applied(wanted, parameters)
+        sent.append(change(now, PLAIN))
+        if row >= 0:
+            sent.append(self._go(row, column))
+            self._at = (row, column)
+        return "".join(sent)
+
+    def _unknown(self, frame: str) -> str:
+        self.forget()
+        return thrifty(frame)
+
+    def _go(self, row: int, column: int) -> str:
+        """The shortest way of the cursor to a place."""
+        if self._at == (row, column):
+            return ""
+        if self._at is not None and self._at[0] == row and self._at[1] < column:
+            return f"\x1b[{column - self._at[1]}C"
+        return f"\x1b[{row};{column}H"
+
+    def _write(self, row: int, column: int, cells: list[Cell]) -> tuple[int, int] | None:
+        """Put ``cells`` there; which part of them differs from what was there, None when none does."""
+        line = self._rows.setdefault(row, [])
+        start, end = column - 1, column - 1 + len(cells)
+        if len(line) < end:
+            line.extend([None] * (end - len(line)))
+        before = line[start:end]
+        if before == cells:
+            return None
+        first, last = 0, len(cells)
+        while before[first] == cells[first]:
+            first += 1
+        while before[last - 1] == cells[last - 1]:
+            last -= 1
+        line[start:end] = cells
+        if _half(before[first]) and start + first:
+            line[start + first - 1] = None  # the left half of a wide letter goes with its right half
+        if end < len(line) and _half(line[end]):
+            line[end] = None
+        return first, last
+
+
+def _half(cell: Cell) -> bool:
+    return cell is not None and cell[0] == ""
+
+
+@lru_cache(maxsize=4096)
+def _blank(style: State) -> State:
+    """The part of a style that shows on blanks."""
+    worn = style[2] & _WORN_BY_BLANKS
+    return (style[0] if worn else "", style[1], worn)
+
+
+@lru_cache(maxsize=8192)
+def _cells(text: str, style: State) -> list[Cell]:
+    """One cell a column; what has no width of its own goes with the letter before it."""
+    if text.isascii() or (cell_len(text) == len(text) and all(cell_len(letter) == 1 for letter in text)):
+        return [(letter, style) for letter in text]
+    cells: list[Cell] = []
+    for letter in text:
+        width = cell_len(letter)
+        if not width and cells:
+            cells[-1] = ((cells[-1] or ("", style))[0] + letter, style)
+            continue
+        cells += [(letter, style), *[("", style)] * (width - 1)]
+    return cells
