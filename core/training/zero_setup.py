@@ -20,8 +20,8 @@ LARGEST_MEMORY = 4e9
 """Bytes that training the small model may take: all ranks together, and what the checks keep."""
 LARGEST_WORK = 1e12
 """FLOP of forward and backward of the small model on all ranks, some seconds of one processor."""
-KEPT = 50, 10, 36
-"""Bytes a parameter of the small model beside the states, as measured: once (twins, start), for each rank, for each step (its gradients)."""
+KEPT = 33, 8, 35
+"""Bytes a parameter of the small model beside its states, as measured: once (start, twin), for each rank, for each step (gradients)."""
 KEPT_OF_A_SAMPLE = 80
 """Bytes an element that autograd's check keeps of a sample in each layer: ten of its fp64 values, the inner ones four times as wide."""
 UTILISATION = 0.45

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -167,8 +166,7 @@ def test_conditions_that_cannot_be_read_say_why(text: str, message: str) -> None
         condition(text, recording_with_facts())
 
 
-def test_a_million_steps_are_searched_at_once() -> None:
-    """Not a stopwatch: formatting a million titles takes seconds, this must stay well under one."""
+def test_a_million_steps_are_searched_without_writing_their_titles(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = 1_000_000
     rng = np.random.default_rng(1)
     rec = Recorder(Recording("hand"))
@@ -180,15 +178,10 @@ def test_a_million_steps_are_searched_at_once() -> None:
         quantity=rng.integers(1, 900, size=steps),
         price=np.round(100 + rng.normal(size=steps), 2),
     )
-    start = time.perf_counter()
-    first = find(rec.recording, "buys 100 at 99.9")
-    cold = time.perf_counter() - start
-    find(rec.recording, "order 12")
-    start = time.perf_counter()
-    again = find(rec.recording, "order 123456 ")
-    warm = time.perf_counter() - start
+    with monkeypatch.context() as patch:
+        patch.setattr(Recording, "title", lambda *_: pytest.fail("a title was written"))
+        first = find(rec.recording, "buys 100 at 99.9")
+        again = find(rec.recording, "order 123456 ")
     assert len(again) == 1
     for step in first.steps[:50].tolist():
         assert "buys 100 at 99.9" in rec.recording.title(step)
-    assert cold < 1.5
-    assert warm < 0.5

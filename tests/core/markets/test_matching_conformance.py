@@ -75,6 +75,7 @@ def test_first_hundred_thousand_messages_give_the_report_of_plain_lists():
     assert ours == theirs
 
 
+@pytest.mark.slow
 def test_whole_stream_gives_the_published_sha256():
     assert report_sha256(report_lines(messages())) == PUBLISHED
 

@@ -212,7 +212,7 @@ def test_several_layers_show_load_by_layer_and_walk_the_one_asked_for(tmp_path):
     r = record("dispatch", {"logits": path, "layer": 2})
     chosen = np.argsort(-values.numpy(), axis=2)[:, :, :2]
     load = np.stack([np.bincount(layer.reshape(-1), minlength=6) for layer in chosen])
-    heat, plot = panel(r, "Load by layer"), panel(r, "over the mean")
+    heat, plot = panel(r, "Load by layer"), panel(r, "Busiest expert")
     assert isinstance(heat, Heatmap) and isinstance(plot, Plot)
     cells = heat.at(len(r) - 1).cells
     assert [[cells[layer, e].value for e in range(6)] for layer in range(3)] == load.tolist()

@@ -1,6 +1,5 @@
 """Attention over ranks equals attention on one device, under every split and method; broken on purpose, its checks turn red."""
 
-import time
 from itertools import pairwise, product
 
 import msgspec
@@ -274,12 +273,9 @@ def test_steps_follow_time_and_say_numbers_instead_of_fields(method, ranks):
     assert all(rec.title(i) and rec.detail(i) for i in range(len(rec)))
 
 
-def test_the_same_seed_records_the_same_and_a_default_run_is_quick():
+def test_the_same_seed_records_the_same_and_another_seed_does_not():
     assert first_difference(run(), run()) is None
     assert run().fact("max_error") != run(seed=1).fact("max_error")
-    began = time.perf_counter()
-    run(ranks=4, sequence=32768, heads=32, kv_heads=0, head_dim=128)
-    assert time.perf_counter() - began < 10  # 0.3 s alone
 
 
 # broken on purpose ---------------------------------------------------------------------------------------------------------

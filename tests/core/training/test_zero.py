@@ -260,6 +260,10 @@ def test_parameters_and_model_together_are_refused(tmp_path):
         ({"accelerator": "a1000"}, "a100"),
         ({"model": "no/such/config.json"}, "no/such/config.json"),
         ({"hidden": 1024, "layers": 64, "ranks": 64}, "4 GB"),
+        ({"hidden": 1024, "layers": 12, "ranks": 1}, "4 GB"),  # its states alone would be 1.6 GB
+        ({"hidden": 512, "layers": 4, "steps": 20}, "steps=20"),  # gradients of every step are kept
+        ({"ranks": 64, "batch": 1024, "accumulation": 16, "hidden": 32}, "batch=1024"),  # autograd's check holds all samples at once
+        ({"hidden": 256, "batch": 1024, "accumulation": 4, "steps": 20}, "1e+12 FLOP"),
     ],
 )
 def test_input_out_of_bounds_is_refused_in_one_line(params, said):

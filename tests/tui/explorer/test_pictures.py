@@ -59,6 +59,12 @@ STAGES: dict[str, tuple[str, ...]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def settings_at_a_fixed_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Help names the file, and its length must not turn lines."""
+    monkeypatch.setattr("tui.screens.help.config_file", lambda: Path("/home/somebody/.config/notes-tui/config.toml"))
+
+
 @both_sizes
 @pytest.mark.parametrize("name", STAGES)
 def test_stage(app: App, snap_compare: Compare, name: str, size: tuple[int, int]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from time import perf_counter
 
 import numpy as np
 import pytest
@@ -248,17 +247,6 @@ async def test_hostile_curves_and_a_ragged_one_come_through_the_widget():
                 stage.show(step)
                 stage.widget.cursor_by(1, 0)
                 assert {strip.cell_length for strip in stage.strips()} == {size[0]}
-
-
-async def test_a_long_curve_draws_in_a_blink():
-    view = Plot("time", "mid")
-    curve = view.curve("mid", "plain", "step")
-    steps = np.arange(150_000)
-    view.points(curve, steps * 0.1, np.cumsum(np.random.default_rng(0).normal(size=len(steps))), steps)
-    drawn(view, 118, 34)
-    started = perf_counter()
-    drawn(view, 118, 34)
-    assert perf_counter() - started < 0.25
 
 
 def test_plot_snapshot(snap_compare):
