@@ -157,9 +157,13 @@ def run_command(
 @click.option("--global-batch", metavar="N", help="Samples of an optimizer step, over all ranks.")
 @click.option("--node-size", metavar="N", help="GPUs that share a node.")
 @click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Layouts to print, the fastest first.")
+@click.option("--profile", is_flag=True, help="Rates measured on this machine's --device instead of the data sheet's.")
+@_device
 @_set
 @click.option("--json", "as_json", is_flag=True, help="One JSON object with every layout instead of text.")
-def plan_command(config: str | None, top: int, overrides: dict[str, str], as_json: bool, **given: str | None) -> int:
+def plan_command(
+    config: str | None, top: int, profile: bool, device: str, overrides: dict[str, str], as_json: bool, **given: str | None
+) -> int:
     """Which layouts of a model fit on your GPUs, the fastest first, and why the others do not.
 
     Without CONFIG.JSON the model is described by sizes (--set layers=48 --set hidden=6144 ...).
@@ -168,9 +172,9 @@ def plan_command(config: str | None, top: int, overrides: dict[str, str], as_jso
     from core.scenario import bare
 
     named = {name: value for name, value in given.items() if value is not None}
-    overrides = named | ({"model": config} if config else {}) | overrides
+    overrides = named | ({"model": config} if config else {}) | ({"profile": "true"} if profile else {}) | overrides
     scenario = bare("plan")
-    run = _record(scenario, scenario.variant_names[0], overrides, "cpu", 0)
+    run = _record(scenario, scenario.variant_names[0], overrides, device, 0)
     write_out(plan_json(run) if as_json else plan_text(run, top))
     return OK if run.holds else FAILED
 

@@ -30,7 +30,7 @@ SAMPLES = 24
 @simulation("plan")
 def plan(params: PlanParams, rec: Recorder) -> None:
     """Which layouts fit on my GPUs, and which is the fastest?"""
-    job = Job.of(params)
+    job = Job.of(params, rec.device)
     found = search_all(job, rec)
     order = found.order()
     fitting = int((found.verdict == FITS).sum())
@@ -70,7 +70,11 @@ def facts(rec: Recorder, job: Job, found: Found, order: np.ndarray) -> None:
     )
     rec.fact("layouts_too_large", int((found.verdict == TOO_LARGE).sum()), "count")
     rec.fact("layouts_impossible", int((found.verdict > TOO_LARGE).sum()), "count", note="break a rule of divisibility")
-    rec.fact("best_step_time", float(found.seconds[best]), "s", note="estimated from the hardware's figures")
+    source = "the hardware's figures" if job.measured is None else "rates measured here"
+    rec.fact("best_step_time", float(found.seconds[best]), "s", note=f"estimated from {source}")
+    if job.measured is not None:
+        rec.fact("measured_flops", job.measured.flops, "flop/s", "measured", f"BF16 matmul on {rec.device}, best of several")
+        rec.fact("measured_bandwidth", job.measured.bandwidth, "bytes/s", "measured", f"copy on {rec.device}, read and write counted")
     rec.fact("best_layout", label(found, best), note="tensor, pipeline, context, data ranks")
     for name, value in degrees(found, best).items():
         rec.fact(f"best_{name}", value)
