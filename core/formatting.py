@@ -28,7 +28,7 @@ def digits(value: float, significant: int = 4) -> str:
     if size < 1e-4:
         return f"{value:.{significant - 1}g}"
     places = significant - 1 - math.floor(math.log10(size))
-    text = f"{value:.{places}f}"
+    text = f"{value:,.{places}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 

@@ -27,6 +27,7 @@ def explore(
 
     app = NotesApp(target, scenario=scenario, variant=variant, overrides=dict(overrides or {}), device=device, seed=seed)
     gc.freeze()
+    gc.set_threshold(2_000, 20, 100)  # a full collection walks every recorded step: a key must not wait for one
     gc.enable()
     setattr(app, "_print_error_renderables", lambda: None)  # noqa: B010 - `_internal` says it in one line
     app.run()

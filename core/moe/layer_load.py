@@ -5,30 +5,42 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from core.errors import BadInput
 from core.moe.router_logits import RouterLogits
 from core.moe.routers import route
 from core.recording import Recorder
 from core.views import Axis, Heatmap, Plot
 
+MAX_LOADS = 10_000_000
+"""Loads of experts that are held, some 200 bytes each."""
+_ROUTED_AT_ONCE = 4_000_000
 _FACTS_OF_LAYERS = 128
 _STEPS_PER_LAYER = 1_024
 _MEANINGS = {"kept": "rows", "bad": "not chosen"}
 
 
-def load_by_layer(logits: RouterLogits, top_k: int) -> np.ndarray:
+def load_by_layer(logits: RouterLogits, top_k: int, rec: Recorder) -> np.ndarray:
     """Rows each expert is chosen for, (steps, layers, experts); every router here chooses by the same top k."""
-    steps, layers, _, experts = logits.values.shape
+    steps, layers, tokens, experts = logits.values.shape
     load = np.zeros((steps, layers, experts), dtype=np.int64)
+    group = max(1, _ROUTED_AT_ONCE // (tokens * experts))
     for step in range(steps):
-        for layer in range(layers):
-            chosen = route("mixtral", torch.from_numpy(np.array(logits.values[step, layer])), top_k).experts
-            load[step, layer] = torch.bincount(chosen.reshape(-1), minlength=experts).numpy()
+        rec.progress(0.2 * step / steps, "routing every layer of the file")
+        for first in range(0, layers, group):
+            rows = np.array(logits.values[step, first : first + group])
+            count = len(rows)
+            chosen = route("mixtral", torch.from_numpy(rows.reshape(-1, experts)), top_k).experts.reshape(count, -1)
+            places = (chosen + experts * torch.arange(count)[:, None]).reshape(-1)
+            load[step, first : first + count] = torch.bincount(places, minlength=count * experts).reshape(count, experts).numpy()
     return load
 
 
 def record_layers(rec: Recorder, logits: RouterLogits, top_k: int) -> None:
     """A phase of its own before the walk: one step a layer, or one for each of many steps; facts are those of the last step."""
-    load = load_by_layer(logits, top_k)
+    size = logits.steps * logits.layers * logits.values.shape[3]
+    if size > MAX_LOADS:
+        raise BadInput(logits.source, f"{size:,} loads (steps x layers x experts)", f"at most {MAX_LOADS:,}: fewer steps in the file")
+    load = load_by_layer(logits, top_k, rec)
     steps, layers, experts = load.shape
     mean = load.sum(axis=2, keepdims=True) / experts
     ratio = load.max(axis=2) / mean[:, :, 0]
@@ -40,10 +52,9 @@ def record_layers(rec: Recorder, logits: RouterLogits, top_k: int) -> None:
     for step in range(steps):
         one_by_one = steps * layers <= _STEPS_PER_LAYER
         for layer in range(layers):
-            for expert, count in enumerate(load[step, layer].tolist()):
-                role = "kept" if count else "bad"
-                if not step or count != load[step - 1, layer, expert]:
-                    heat.set(layer, expert, count, role)
+            counts = load[step, layer].tolist()
+            for expert in np.flatnonzero(load[step, layer] != load[step - 1, layer]).tolist() if step else range(experts):
+                heat.set(layer, expert, counts[expert], "kept" if counts[expert] else "bad")
             if step == steps - 1:  # a plot holds each layer once
                 plot.point(curve, layer, float(ratio[step, layer]))
             if one_by_one:

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from core.errors import BadInput
+from core.errors import BadInput, Cancelled
+from core.moe import layer_load
 from core.moe.dispatch_stage import FOLLOWED_WHOLE, WORDS
+from core.moe.router_logits import read_router_logits
+from core.recording import Recorder, Recording
 from core.simulation import fields, load, record
 from core.views import Heatmap, Plot
 
@@ -222,6 +225,31 @@ def test_several_layers_show_load_by_layer_and_walk_the_one_asked_for(tmp_path):
         assert r.fact(f"dead_experts[layer_{layer}]") == (load[layer] == 0).sum()
     assert r.fact("tokens_per_expert_max") == load[2].max() and r.phases[0].name == "layers"
     assert next(iter(r.facts)) == "tokens_per_expert_max", "the walked layer's facts stand first"
+
+
+@pytest.mark.parametrize("at_once", [1, 400, 10**9])
+def test_load_is_the_same_however_many_layers_are_routed_at_once(tmp_path, monkeypatch, at_once):
+    values, path = saved(tmp_path, 3, 5, 20, 6)
+    monkeypatch.setattr(layer_load, "_ROUTED_AT_ONCE", at_once)
+    chosen = np.argsort(-values.numpy(), axis=3)[..., :2]
+    want = [[np.bincount(layer.reshape(-1), minlength=6).tolist() for layer in step] for step in chosen]
+    rec = Recorder(Recording("dispatch"))
+    assert layer_load.load_by_layer(read_router_logits(path), 2, rec).tolist() == want
+
+
+def test_routing_a_long_file_can_be_abandoned(tmp_path):
+    _, path = saved(tmp_path, 3, 5, 20, 6)
+    recording = Recording("dispatch")
+    recording.cancel()
+    with pytest.raises(Cancelled):
+        layer_load.load_by_layer(read_router_logits(path), 2, Recorder(recording))
+
+
+def test_more_loads_than_can_be_held_are_refused(tmp_path, monkeypatch):
+    _, path = saved(tmp_path, 4, 3, 9, 6)
+    monkeypatch.setattr(layer_load, "MAX_LOADS", 71)
+    with pytest.raises(BadInput, match=r"72 loads \(steps x layers x experts\); allowed: at most 71"):
+        record("dispatch", {"logits": path})
 
 
 def test_steps_of_a_file_are_told_one_after_the_other(tmp_path):
