@@ -204,7 +204,3 @@ def differing(before: Strip, after: Strip) -> int:
         elif len(new_text) > shorter:
             new.append(Segment(new_text[:-shorter], new_style))
     return after.cell_length - same
-
-
-def text(content: str, style: Style | None = None) -> Segment:
-    return Segment(content, style)
