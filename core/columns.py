@@ -6,7 +6,7 @@ Standard-library arrays hold the values, so that nothing here needs numpy until 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from core.formatting import Value
@@ -124,3 +124,34 @@ class Column:
         self.store = array("d", self.store)
         self.kind = "float"
         self._consolidated = None
+
+
+class ComputedColumn(Column):
+    """A column without a store: ``compute(first, end)`` gives its values of these rows (text as indices into ``texts``).
+
+    For recordings of millions of steps, whose values follow from arrays that the simulation keeps anyway.
+    """
+
+    __slots__ = ("_compute",)
+
+    def __init__(self, name: str, kind: str, compute: Callable[[int, int], np.ndarray], texts: Sequence[str] = ()) -> None:
+        super().__init__(name, kind)
+        self._compute = compute
+        for text in texts:
+            self._code(text)
+
+    def pad(self, length: int) -> None:
+        raise TypeError(f"step value {self.name!r} is computed, nothing can be appended")
+
+    def value(self, row: int) -> Value:
+        raw: int | float = self._compute(row, row + 1)[0].item()
+        if self.kind == "text":
+            return self.texts[int(raw)]
+        if self.kind == "bool":
+            return bool(raw)
+        return None if raw != raw else raw
+
+    def array(self, length: int) -> np.ndarray:
+        import numpy as np
+
+        return np.asarray(self._compute(0, length), dtype=np.float64 if self.kind == "float" else np.int64)

@@ -15,7 +15,9 @@ Value = int | float | str | bool | None
 _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 _SCALED = {"bytes": "B", "bytes/s": "B/s", "flop": "FLOP", "flop/s": "FLOP/s", "elements": "elements"}
-UNITS = frozenset({*_SCALED, "s", "%", "$", "count"})
+UNITS = frozenset({*_SCALED, "s", "clock", "%", "$", "count"})
+_LONGEST_CLOCK = 100 * 86_400
+"""Seconds from which on a time is written as a duration: a whole number of nanoseconds would not be exact any more."""
 
 
 def digits(value: float, significant: int = 4) -> str:
@@ -35,8 +37,8 @@ def digits(value: float, significant: int = 4) -> str:
 def format_value(value: Value, unit: str = "") -> str:
     """``value`` in ``unit`` as a person reads it; None is a dash, text is itself.
 
-    Units: bytes, bytes/s, flop, flop/s, elements (scaled by 1000), s (down to ns), % (of a fraction), $ (at least cents),
-    count (grouped), "" (a bare number); any other unit is appended as a word.
+    Units: bytes, bytes/s, flop, flop/s, elements (scaled by 1000), s (down to ns), clock (seconds since midnight as the time of
+    day), % (of a fraction), $ (at least cents), count (grouped), "" (a bare number); any other unit is appended as a word.
     """
     if value is None:
         return "–"
@@ -53,7 +55,9 @@ def format_value(value: Value, unit: str = "") -> str:
                 scaled = digits(value / factor)
                 return f"{scaled} {prefix}{name}" if name != "elements" else f"{scaled} {prefix} elements"
         return f"{digits(value)} {name}"
-    if unit == "s":
+    if unit == "clock" and abs(value) < _LONGEST_CLOCK:
+        return clock_text(round(value * 1e9))
+    if unit in ("s", "clock"):
         for factor, prefix in _SMALL:
             if abs(value) >= factor:
                 return f"{digits(value / factor)} {prefix}s"
@@ -65,6 +69,20 @@ def format_value(value: Value, unit: str = "") -> str:
         return f"{value:,.{places}f}"
     number = f"{value:,}" if isinstance(value, int) else digits(float(value))
     return number if unit in ("", "count") else f"{number} {_singular(unit) if number == '1' else unit}"
+
+
+def clock_text(nanoseconds: int, places: int | None = None) -> str:
+    """Time of day of ``nanoseconds`` since midnight: ``09:30:00.004241176``; past midnight with the days, ``01:10:00 +1d``.
+
+    ``places`` of a second are cut off behind; None gives 0, 3, 6 or 9, the fewest that tell it exactly.
+    """
+    sign, seconds = ("-" if nanoseconds < 0 else ""), abs(nanoseconds) // 1_000_000_000
+    fraction = f"{abs(nanoseconds) % 1_000_000_000:09d}"
+    if places is None:
+        places = next(places for places in (0, 3, 6, 9) if not fraction[places:].strip("0"))
+    days, seconds = divmod(seconds, 86_400)
+    text = f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return text + (f".{fraction[:places]}" if places else "") + (f" +{days}d" if days else "")
 
 
 def parameter_text(value: object) -> str:

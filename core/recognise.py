@@ -31,6 +31,8 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
     (b"PAR1", "a Parquet file"),
     (b"DBN", "a Databento DBN file"),
+    (b"\xff\xfe", "text in UTF-16"),
+    (b"\xfe\xff", "text in UTF-16"),
     (b"SQLite format 3\x00", "an SQLite database"),
     (b"\x7fELF", "an ELF program"),
     (b"%PDF", "a PDF document"),
@@ -60,9 +62,9 @@ def _is_lobster(path: Path) -> bool:
 
 
 def _is_market_data(path: Path) -> bool:
-    from core.markets.open_file import recognised
+    from core.markets.open_file import is_funding, recognised
 
-    return recognised(path) is not None
+    return recognised(path) is not None or is_funding(path)
 
 
 def _is_stream(path: Path) -> bool:
@@ -133,6 +135,9 @@ def describe(path: Path) -> str:
         return _describe_npy(head)
     if len(head) > 8 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") < path.stat().st_size:
         return _describe_safetensors(path, int.from_bytes(head[:8], "little"))
+    packed = _describe_packed(path)
+    if packed:
+        return packed
     for magic, name in _MAGIC:
         if head.startswith(magic):
             return name
@@ -143,6 +148,17 @@ def describe(path: Path) -> str:
         return _describe_json(path)
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return f"text whose first line is {_short(first)!r}" if first else "text without a single letter"
+
+
+def _describe_packed(path: Path) -> str:
+    """What is wrong with gzip or zstandard data, or what it begins with; '' for anything else."""
+    from core.markets.open_file import refuse_unknown_packed
+
+    try:
+        refuse_unknown_packed(path)
+    except BadInput as error:
+        return error.found
+    return ""
 
 
 def _describe_zip(path: Path) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.formatting import FORMATTER, UNITS, format_value, parameter_text
+from core.formatting import FORMATTER, UNITS, clock_text, format_value, parameter_text
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,16 @@ from core.formatting import FORMATTER, UNITS, format_value, parameter_text
         (0.0123, "s", "12.3 ms"),
         (4.2e-7, "s", "420 ns"),
         (0, "s", "0 s"),
+        (34_200, "clock", "09:30:00"),
+        (34_200.015105074, "clock", "09:30:00.015105074"),
+        (34_200.5, "clock", "09:30:00.500"),
+        (34_200.000_25, "clock", "09:30:00.000250"),
+        (0.0, "clock", "00:00:00"),
+        (86_399.999_999_999, "clock", "23:59:59.999999999"),
+        (86_400 + 3_661, "clock", "01:01:01 +1d"),
+        (-1.5, "clock", "-00:00:01.500"),
+        (1e9, "clock", "1,000,000,000 s"),
+        (None, "clock", "–"),
         (3 / 11, "%", "27.3 %"),
         (1, "%", "100 %"),
         (147916, "count", "147,916"),
@@ -51,6 +62,21 @@ def test_any_number_in_any_unit_has_a_short_text(value, unit):
     if unit in ("$", "%") and abs(value) > 1e12:
         return
     assert 0 < len(format_value(value, unit)) < 30
+
+
+@given(st.integers(0, 99 * 86_400_000_000_000), st.sampled_from([None, 0, 3, 6, 9]))
+def test_clock_is_that_of_the_standard_library(nanoseconds: int, places: int | None) -> None:
+    written = clock_text(nanoseconds, places)
+    days, rest = divmod(nanoseconds, 86_400_000_000_000)
+    moment = datetime.datetime(2000, 1, 1) + datetime.timedelta(seconds=rest // 1_000_000_000)
+    fraction = f"{rest % 1_000_000_000:09d}"
+    shown = written.removesuffix(f" +{days}d") if days else written
+    assert shown[:8] == f"{moment:%H:%M:%S}"
+    digits = shown[9:]
+    assert fraction.startswith(digits) and len(digits) in ((0, 3, 6, 9) if places is None else (places,))
+    if places is None:
+        assert not fraction[len(digits) :].strip("0"), "nothing of it is lost"
+        assert len(digits) < 3 or digits[-3:] != "000", "and no digit is there for nothing"
 
 
 @given(st.floats(min_value=1e-9, max_value=1e14))

@@ -115,6 +115,8 @@ def recording_with_facts() -> Recording:
             rec.fact("odd", bool(n % 2))
         rec.fact("share", n / 30, "%")
         rec.step("{n}", n=n, side="buy" if n % 4 else "sell")
+    rec.fact_column("depth", np.arange(30) // 4)
+    rec.fact_column("thin", np.arange(30) % 5 == 0)
     rec.recording.state = "finished"
     return rec.recording
 
@@ -131,6 +133,11 @@ def recording_with_facts() -> Recording:
         ("mood = bad", lambda v: v["mood"] == "Bad"),
         ("mood != bad", lambda v: v["mood"] != "Bad"),
         ("odd = yes", lambda v: v["odd"]),
+        ("depth >= 3", lambda v: v["depth"] >= 3),
+        ("depth = deep", lambda v: False),
+        ("depth != deep", lambda v: True),
+        ("thin = yes", lambda v: v["thin"]),
+        ("thin != yes", lambda v: not v["thin"]),
         ("n > 12", lambda v: v["n"] > 12),
         ("side = sell", lambda v: v["side"] == "sell"),
         ("side:sell", lambda v: v["side"] == "sell"),
