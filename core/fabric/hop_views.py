@@ -47,6 +47,7 @@ class HopViews:
         self.listing = rec.panel("Schedule", Listing(listed(schedule)), 0.6, beside=True)
         self._count_cells: dict[int, Cell] = {}
         self._spans: list[tuple[np.ndarray, ...]] = []
+        self._collected = 0
 
     def column(self, chunk: int) -> int:
         """A block of an all-to-all stands under the rank it came from."""
@@ -90,16 +91,19 @@ class HopViews:
         self.exchange.hold(rank, column, None, self._role(count), f"{name} {mark}")
 
     def messages(self, row: int, going: Sequence[Transfer], size: np.ndarray, source: np.ndarray, target: np.ndarray, times: Hop) -> None:
-        """This step's arrows, and (kept for `finish`) its spans."""
+        """This step's arrows, and its spans; among many ranks those of small rounds are collected first."""
         for transfer, bytes_ in zip(going, size.tolist(), strict=True):
             self.exchange.send(transfer.source, transfer.target, bytes_, "comm", self._named(transfer))
         self.listing.light(row)
         chunk = np.fromiter((t.chunks[0] if len(t.chunks) == 1 else -1 for t in going), np.int64, len(going))
         step = np.full(len(going), self.exchange.now())
         self._spans.append((step, source, target, chunk, times.start, times.end))
+        self._collected += len(going)
+        if self.one_by_one or 8 * self._collected >= self.schedule.ranks:  # a block costs time for every lane
+            self.finish()
 
     def finish(self) -> None:
-        """Write all spans at once."""
+        """Write the spans that are collected."""
         if not self._spans:
             return
         both = self.one_by_one
@@ -115,6 +119,7 @@ class HopViews:
             role = np.concatenate([role, role + 1])[order]
             start, end, text, number, step = (np.concatenate([x, x])[order] for x in (start, end, text, number, step))
         self.gantt.spans(lane, start, end, role, text, number, step, roles=["comm", "buffer"], texts=["c{n}", "b{n}", ""])
+        self._spans, self._collected = [], 0
 
     def _named(self, transfer: Transfer) -> str:
         if len(transfer.chunks) > 1:

@@ -28,6 +28,8 @@ MAX_BYTES = 4e9
 
 
 class DispatchParams(Params, frozen=True):
+    """What `dispatch` takes."""
+
     tokens: Annotated[int, Meta(ge=1, le=MAX_TOKENS, description="tokens in the batch")] = 8
     experts: Annotated[int, Meta(ge=1, le=MAX_EXPERTS, description="experts in the layer")] = 4
     top_k: Annotated[int, Meta(ge=1, le=64, description="experts each token goes to")] = 2

@@ -22,7 +22,8 @@ class Views:
         ranks = job.params.ranks
         rows = Axis("rank {i}", ranks)
         few = ranks <= SHOWN_ONE_BY_ONE
-        grid = Heatmap(rows, Axis("{i}", ranks), "bytes", low=0.0, show="value" if few else "shade")
+        meanings = {"comm": "sent", "bad": "sent to the busiest rank"}
+        grid = Heatmap(rows, Axis("{i}", ranks), "bytes", low=0.0, show="value" if few else "shade", legend=meanings)
         self.bytes = rec.panel("Bytes: row sends, column receives", grid, 1.5)
         columns = [Column("rank"), Column("rows"), Column("of mean", "%"), Column("compute", "s"), Column("waits", "s")]
         self.load = rec.panel("Load of each rank's experts", Table(columns), beside=True)
@@ -58,4 +59,4 @@ class Views:
 
     def row(self, rank: int, rows: int, ratio: float, compute: float, waits: float) -> None:
         """A rank's row of the table: rows for its experts, over the mean, and how long its compute stream ran and waited."""
-        self.load.row(rank, rows, ratio, compute, waits, row=rank)
+        self.load.row(rank, rows, ratio, compute or None, waits if compute else None, row=rank)  # not yet is no zero

@@ -76,6 +76,7 @@ class Story:
         """The steps of one training step: backward, what became of the loss scale, and the update."""
         self.losses = step.loss, reference
         self.views.count(step)
+        self.views.draw()
         self.views.point(number, step.loss, reference, step.scale)
         gone, seen = sum(int(g.sum()) for g in step.gone.values()), sum(int((e != 0).sum()) for e in step.exact.values())
         self.gone, self.seen = self.gone + gone, self.seen + seen
@@ -99,7 +100,6 @@ class Story:
             self.rec.step(text.GROWN, text.GROWN_DETAIL, number=number, interval=interval, scale=int(self.run.scale.scale))
 
     def end(self, steps: int) -> None:
-        self.views.draw()
         self.rec.phase("end")
         self._facts(None)
         lost, underflow = self.lost / self.wanted if self.wanted else 0.0, self.gone / self.seen if self.seen else 0.0

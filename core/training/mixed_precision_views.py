@@ -43,7 +43,6 @@ class Views:
                     self.bytes.set(bar, part, size)
         self.all = np.zeros(-LOWEST + 20, dtype=np.int64)
         self.gone = np.zeros_like(self.all)
-        self.weight_before: float | None = None
 
     def weight(self, kept: Tensor, copy: Tensor, scale: Tensor | None, update: float | None, moved: tuple[bool, bool]) -> None:
         """Write the watched weight: what is kept, the copy that computes (a code, with its ``scale`` in FP8), the update, half a gap."""
@@ -79,15 +78,16 @@ class Views:
         self.gradients.cursor(max(threshold, LOWEST))
 
     def draw(self) -> None:
-        """The histogram of the whole run; it stands from the first step on."""
+        """The histogram of the run so far: while it records it grows, then it stands at every step."""
         some = np.flatnonzero(self.all)
         if not len(some):
             return
         at = np.arange(some[0], some[-1] + 1)
-        for name, role, counts in (("in fp32", "gradient", self.all), ("of them zero here", "bad", self.gone)):
+        for number, (name, role, counts) in enumerate((("in fp32", "gradient", self.all), ("of them zero here", "bad", self.gone))):
             if counts.any():
-                curve = self.gradients.curve(name, role, "bar")
-                self.gradients.points(curve, at + LOWEST, counts[at], np.zeros(len(at), dtype=np.int64))
+                if number == len(self.gradients.curves):
+                    self.gradients.curve(name, role, "bar")
+                self.gradients.replace(number, (at + LOWEST).tolist(), counts[at].tolist())
 
     def _row(self, row: int, name: str, value: Tensor, form: Format, moved: bool | None) -> None:
         sign, exponent, mantissa = fields(int(codes(value.reshape(1).to(form.dtype), form)), form)

@@ -41,6 +41,8 @@ Microbatches = Annotated[float, Meta(ge=1, le=1e9)]
 
 
 class PipelineParams(Params, frozen=True):
+    """What `pipeline` takes."""
+
     schedule: Annotated[
         Literal["gpipe", "1f1b", "interleaved", "looped_bfs", "zb_h1", "interleaved_zb", "zbv", "dualpipe", "dualpipev"],
         Meta(description="order in which a rank runs its work"),

@@ -35,6 +35,7 @@ def plan(params: PlanParams, rec: Recorder) -> None:
     order = found.order()
     fitting = int((found.verdict == FITS).sum())
     if not fitting:
+        _tell(rec, job, found, order)  # every layout with the reason why it is out
         raise BadInput("plan.gpus", *_nothing_fits(job, found, order))
     facts(rec, job, found, order)
     draw(rec, job, found, order)
@@ -144,7 +145,7 @@ def _tell(rec: Recorder, job: Job, found: Found, order: np.ndarray) -> None:
     }  # fmt: skip
     kind = np.minimum(verdict, 2)
     for first, name in ((0, "fit"), (fitting, "too large"), (fitting + large, "impossible")):
-        if first < n and (name != "too large" or large) and (name != "impossible" or fitting + large < n):
+        if {"fit": fitting, "too large": large, "impossible": n - fitting - large}[name]:
             rec.phase(name, 1 + first)
     templates = [(text.FITS, text.FITS_DETAIL), (text.LARGE, text.LARGE_DETAIL), (text.RULE, text.RULE_DETAIL)]
     rec.steps(templates, kind, None, **columns)

@@ -100,7 +100,8 @@ def tell(rec: Recorder, job: Job, run: Run) -> Ledger:
     rec.phase("forward")
     _running_facts(rec, job, ledger, 0)
     rec.step(text.START[job.params.method], text.START_DETAIL, time=0.0, **_sizes(job))
-    reached = [0]
+    reached = 0
+    curves = _Curves(plot, ledger)
     fallen_behind, backwards = False, False
     forward = job.seconds(job.large.forward_flop)
     for action in actions:
@@ -109,21 +110,21 @@ def tell(rec: Recorder, job: Job, run: Run) -> Ledger:
             rec.phase("backward")
         role, letter = LETTERS[action.kind]
         streams.span(action.stream, action.start, action.end, role, letter, action.layer)
-        reached.append(max(reached[-1], ledger.until(action.end if action.stream == COMPUTE else action.start)))
-        _paint(tensors, ledger.changes[reached[-2] : reached[-1]])
+        before, reached = reached, max(reached, ledger.until(action.end if action.stream == COMPUTE else action.start))
+        _paint(tensors, ledger.changes[before:reached])
+        curves.draw(before, reached)
         plot.cursor(action.start)
-        _running_facts(rec, job, ledger, reached[-1])
+        _running_facts(rec, job, ledger, reached)
         behind = action.kind == "out" and not fallen_behind and action.end - action.start > forward
         fallen_behind = fallen_behind or behind
         title, detail = _sentence(job, action, behind)
-        rec.step(title, detail, time=action.start, **_values(job, action, ledger, reached[-1], title + detail))
+        rec.step(title, detail, time=action.start, **_values(job, action, ledger, reached, title + detail))
     end = max(action.end for action in actions)
     rec.phase("done")
-    reached.append(len(ledger.changes))
-    _paint(tensors, ledger.changes[reached[-2] :])
+    _paint(tensors, ledger.changes[reached:])
+    curves.draw(reached, len(ledger.changes))
     plot.cursor(end)
-    _running_facts(rec, job, ledger, reached[-1])
-    _draw(plot, ledger, reached)
+    _running_facts(rec, job, ledger, len(ledger.changes))
     _end(rec, job, run, ledger, end)
     return ledger
 
@@ -136,13 +137,19 @@ def _panels(rec: Recorder, job: Job) -> tuple[Gantt, Plot, Heatmap]:
     return streams, plot, rec.panel("Saved tensors: K kept, ✗ dropped, R recomputed, O in the host", view, 2.0)
 
 
-def _draw(plot: Plot, ledger: Ledger, reached: list[int]) -> None:
-    """All points of the curves; each belongs to the first step that has reached its change."""
-    steps = np.searchsorted(np.array(reached), np.arange(len(ledger.changes)), side="right")
-    times = np.array([change.time for change in ledger.changes])
-    for name, role, held in (("on the device", "activation", ledger.device), ("in the host", "buffer", ledger.host)):
-        if any(held):
-            plot.points(plot.curve(name, role, "step"), times, np.array(held, dtype=np.float64), steps)
+class _Curves:
+    """The bytes on the device and in the host (where any go there), a point for every change; they grow with the steps."""
+
+    def __init__(self, plot: Plot, ledger: Ledger) -> None:
+        self.plot, self.ledger = plot, ledger
+        held = (("on the device", "activation", ledger.device), ("in the host", "buffer", ledger.host))
+        self.curves = [(plot.curve(name, role, "step"), sizes) for name, role, sizes in held if any(sizes)]
+
+    def draw(self, before: int, reached: int) -> None:
+        """The changes from ``before`` up to ``reached`` belong to the step being written."""
+        times = np.array([change.time for change in self.ledger.changes[before:reached]])
+        for curve, sizes in self.curves:
+            self.plot.points(curve, times, np.array(sizes[before:reached], dtype=np.float64))
 
 
 def _paint(tensors: Heatmap, changes: list[Change]) -> None:

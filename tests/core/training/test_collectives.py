@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 import torch
 import torch.distributed as dist
+from recorded import failed, runs_of
 from threaded_ranks import run_ranks
 
 from core.errors import BadInput
@@ -12,18 +13,12 @@ from core.fabric import SimulatedFabric, hop_text, mover, ring
 from core.fabric.clock import Clocks
 from core.fabric.schedules import algorithms_of, build
 from core.recording import first_difference
-from core.simulation import record
 
 OPS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all")
 PAIRS = [(op, algorithm) for op in OPS for algorithm in algorithms_of(op)]
 
 
-def run(**params):
-    return record("collectives", params)
-
-
-def failed(rec):
-    return [check.name for check in rec.checks if not check.ok]
+run = runs_of("collectives")
 
 
 def panel(rec, title):

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 import torch
 from one_rank_fabric import Network, Silent
+from recorded import failed
 
 from core.attention import online_softmax
 from core.errors import BadInput
@@ -31,10 +32,6 @@ def run(seed=0, **params):
     context_parallel.run(parse(context_parallel.params, {**SMALL, **params}), Recorder(rec))
     rec.state = "finished"
     return rec
-
-
-def failed(rec):
-    return [check.name for check in rec.checks if not check.ok]
 
 
 # equal to one device -----------------------------------------------------------------------------------------------------

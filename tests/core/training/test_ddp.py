@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recorded import failed, runs_of
 from threaded_ranks import run_ranks
 from torch import nn
 
@@ -25,12 +26,7 @@ SMALL = {"ranks": 3, "layers": 3, "hidden": 16, "batch": 4, "bucket_mb": 0.01, "
 GRADIENTS = "averaged gradients, largest error in units of the parameter's largest"
 
 
-def failed(rec):
-    return [check.name for check in rec.checks if not check.ok]
-
-
-def run(**params):
-    return record("ddp", {**SMALL, **params})
+run = runs_of("ddp", **SMALL)
 
 
 def trained(**params):

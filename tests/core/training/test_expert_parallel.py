@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from one_rank_fabric import Network, Silent
+from recorded import failed
 
 from core.errors import BadInput
 from core.hardware import ACCELERATORS
@@ -27,10 +28,6 @@ def run(seed=0, **params):
     expert_parallel.run(parse(expert_parallel.params, {**SMALL, **params}), Recorder(rec))
     rec.state = "finished"
     return rec
-
-
-def failed(rec):
-    return [check.name for check in rec.checks if not check.ok]
 
 
 # equal to one device -----------------------------------------------------------------------------------------------------

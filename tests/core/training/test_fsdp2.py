@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+from recorded import failed, runs_of
 from threaded_ranks import calls_of_this_rank, run_ranks
 from torch import nn
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
@@ -29,12 +30,7 @@ GRADIENTS = "averaged gradients of all steps, largest error"
 LEFT = "bytes of activations, gathered parameters and gradients after the last step"
 
 
-def failed(rec):
-    return [check.name for check in rec.checks if not check.ok]
-
-
-def run(**params):
-    return record("fsdp2", {**SMALL, **params})
+run = runs_of("fsdp2", **SMALL)
 
 
 def trained(**params):

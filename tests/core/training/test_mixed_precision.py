@@ -8,9 +8,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recorded import failed, runs_of
 
 from core.errors import BadInput
-from core.recording import Recording
 from core.simulation import record
 from core.training import mixed_precision_checks as checks
 from core.training import mixed_precision_model as model
@@ -38,12 +38,7 @@ SMALL = {"steps": 12, "hidden": 24, "batch": 16}
 SCALER = "steps in which skip or next loss scale differ"
 
 
-def failed(rec: Recording) -> list[str]:
-    return [check.name for check in rec.checks if not check.ok]
-
-
-def run(**params: object) -> Recording:
-    return record("mixed_precision", {**SMALL, **params})
+run = runs_of("mixed_precision", **SMALL)
 
 
 # formats -------------------------------------------------------------------------------------------------------------------

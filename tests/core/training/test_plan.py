@@ -264,6 +264,18 @@ class TestCommand:
             if layout["step_time"] is not None:
                 assert math.isclose(sum(layout["seconds"].values()), layout["step_time"], rel_tol=1e-9)
 
+    def test_json_gives_the_reasons_also_when_nothing_fits(self):
+        sizes = [part for name, value in SIZES_175B.items() for part in ("--set", f"{name}={value}")]
+        done = self.command("--gpus", "2", *sizes, "--json")
+        assert done.returncode == 2
+        assert "none of" in done.stderr and len(done.stderr.splitlines()) == 1
+        found = json.loads(done.stdout)
+        assert found["layouts"] and found["checks"] == []
+        assert not any(layout["fits"] for layout in found["layouts"]) and all(layout["reason"] for layout in found["layouts"])
+        nearest = found["layouts"][0]
+        assert nearest["total_bytes"] == min(layout["total_bytes"] for layout in found["layouts"] if layout["total_bytes"])
+        assert found["params"]["gpus"] == 2
+
     def test_text_shows_the_fastest_and_counts_the_others(self):
         done = self.command("--gpus", "8", "--set", "layers=8", "--set", "hidden=8192", "--set", "heads=64", "--top", "3")
         assert done.returncode == 0, done.stderr

@@ -8,14 +8,14 @@ from operator import attrgetter
 
 import pytest
 import torch
+from recorded import failed, runs_of
 from torch.autograd.graph import save_on_cpu
 from torch.utils.checkpoint import checkpoint_sequential
 from torch.utils.flop_counter import FlopCounterMode
 
 from core.errors import BadInput
-from core.recording import Recording
 from core.scenario import find
-from core.simulation import load, parse, record
+from core.simulation import load, parse
 from core.training import recompute_checks as oracle
 from core.training import recompute_layer as model
 from core.training import recompute_run as module
@@ -29,12 +29,7 @@ GRADIENTS = "gradient elements that differ from the plain run"
 LEDGER = "moments at which the ledger and the live storages differ"
 
 
-def failed(rec: Recording) -> list[str]:
-    return [check.name for check in rec.checks if not check.ok]
-
-
-def run(**params: object) -> Recording:
-    return record("recompute", {**SMALL, **params})
+run = runs_of("recompute", **SMALL)
 
 
 def job_of(**params: object) -> Job:

@@ -2,11 +2,12 @@
 
 import pytest
 import torch
+from recorded import failed_kinds as failed
+from recorded import runs_of
 
 from core.errors import BadInput
 from core.fabric import ring
 from core.recording import Recorder, Recording
-from core.simulation import record
 from core.training import megatron_bytes
 from core.training.megatron_layer import Shape, problem
 from core.training.megatron_setup import Job
@@ -23,12 +24,7 @@ COUNTED = "activation bytes counted"
 MEGATRON_22B = Shape(ranks=8, hidden=6144, ffn=24576, heads=64, sequence=2048, batch=4, vocabulary=51200)
 
 
-def failed(rec):
-    return {check.name.partition(",")[0] for check in rec.checks if not check.ok}
-
-
-def run(**params):
-    return record("sequence_parallel", {**SMALL, **params})
+run = runs_of("sequence_parallel", **SMALL)
 
 
 # equal, and as large as published ------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from itertools import pairwise
 
 import pytest
 import torch
+from recorded import failed_kinds as failed
+from recorded import runs_of
 
 from core.errors import BadInput
 from core.fabric.base import Work
@@ -22,12 +24,7 @@ CUT, WHOLE = "gradients of cut weights", "gradients of norms and row biases"
 LAYOUTS = ("column_row", "column_column", "row_first")
 
 
-def failed(rec):
-    return {check.name.partition(",")[0] for check in rec.checks if not check.ok}
-
-
-def run(**params):
-    return record("tensor_parallel", {**SMALL, **params})
+run = runs_of("tensor_parallel", **SMALL)
 
 
 def step_of(rec, words):

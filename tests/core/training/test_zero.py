@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+from recorded import failed, runs_of
 
 from core.errors import BadInput
 from core.fabric import ring
@@ -20,12 +21,7 @@ from core.transformer import read_config
 SMALL = {"hidden": 8, "layers": 2, "batch": 4}
 
 
-def failed(rec):
-    return [check.name for check in rec.checks if not check.ok]
-
-
-def run(**params):
-    return record("zero", {**SMALL, **params})
+run = runs_of("zero", **SMALL)
 
 
 def trained(**params):
