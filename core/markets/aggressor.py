@@ -1,210 +1,218 @@
 """The price fell: who was buying? Every trade has a buyer and a seller; what moves the price is who gives way.
 
-The change of the mid is split by cause: what it changed at executions, and what it changed at quotes (orders placed, taken
-back or modified). The two parts sum exactly, in whole half-ticks.
+The change of the mid is split by cause: what it changed at trades, and what it changed at quotes (orders placed, taken back or
+modified). The two parts sum exactly, in whole half-ticks.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from msgspec import Meta
 
 from core.errors import BadInput
-from core.markets import signing
-from core.markets.aggressor_tape import (
-    CAUSES,
-    EXECUTION,
-    NO_MID,
-    OTHER,
-    Tape,
-    falling_tape,
-    lobster_tape,
-    order_tape,
-)
-from core.markets.aggressor_views import TEMPLATES, draw, step_kinds
-from core.recording import Recorder
+from core.markets.aggressor_fills import fills_panel, judge_fills, read_fills
+from core.markets.aggressor_split import NAMED, PER_TAKER, Moves, Split
+from core.markets.aggressor_tape import CAUSES, EXECUTION, NO_MID, OTHER, Feed, LobsterFeed, OrderFeed, SeededFeed, Tape
+from core.markets.aggressor_views import TEMPLATES, Stage, step_kinds
+from core.markets.growing import GrowingLog, derived
+from core.markets.takers import Sweeps
+from core.recording import Phase, Recorder, Word
 from core.simulation import Params, PathText, simulation
 
 if TYPE_CHECKING:
-    import numpy as np
+    from core.markets.readers.forms import DepthFile, OrderFile
 
-    from core.markets.readers.forms import OrderFile
+FORMATS = Literal["auto", "lobster", "databento", "itch", "binance", "tardis"]
+
+_RULE_NOTES = {
+    "quote_rule": "mid of the second before", "tick_rule": "last prices only", "lee_ready": "quote rule, at the mid the tick rule",
+    "exact_quotes": "mid right before the trade", PER_TAKER: "one sweep counts once",
+}  # fmt: skip
 
 
 class AggressorParams(Params, frozen=True):
-    file: Annotated[PathText, Meta(description="LOBSTER with orderbook, Databento mbo or ITCH; '' makes a seeded flow")] = ""
-    format: Annotated[Literal["auto", "lobster", "databento", "itch"], Meta(description="of the file; auto looks at its content")] = "auto"
+    """What `aggressor` takes. Prices are those of the file; in the seeded flow a tick is a cent."""
+
+    file: Annotated[PathText, Meta(description="trades and quotes: LOBSTER, Databento, ITCH, Binance, Tardis; '' makes a seeded flow")] = ""
+    format: Annotated[FORMATS, Meta(description="of the file; auto looks at its content")] = "auto"
     symbol: Annotated[str, Meta(description="which instrument, where a file holds several", max_length=200)] = ""
-    horizon: Annotated[float, Meta(gt=0, le=86_400, description="seconds of a window in which flow and price are compared")] = 60.0
+    horizon: Annotated[
+        float,
+        Meta(gt=0, le=86_400, description="seconds of a window in which flow and price are compared, and after which a fill is judged"),
+    ] = 60.0
+    fills: Annotated[PathText, Meta(description="one's own fills on that tape: a CSV of time, side, price, quantity")] = ""
     takers: Annotated[int, Meta(ge=2, le=20_000, description="market orders of the seeded flow")] = 400
-    buy_share: Annotated[float, Meta(ge=0, le=1, description="of the seeded takers, how many buy")] = 0.55
-    fall: Annotated[float, Meta(ge=-0.5, le=0.5, description="fraction by which the makers' value falls in the seeded flow")] = 0.06
+    buy_share: Annotated[float, Meta(ge=0, le=1, description="of the seeded takers who know nothing, how many buy")] = 0.55
+    fall: Annotated[float, Meta(ge=-0.5, le=0.5, description="fraction by which the value falls in the seeded flow")] = 0.06
+    informed: Annotated[Literal["makers", "takers"], Meta(description="who sees the value fall; the others learn it from them")] = "makers"
     seed: Annotated[int, Meta(ge=0, description="of the flow; 0 takes the run's own seed")] = 0
-
-
-class Split:
-    """The tape reduced to what moves price or trades, with running totals. All arrays (steps,)."""
-
-    def __init__(self, tape: Tape) -> None:
-        import numpy as np
-
-        known = np.flatnonzero(tape.twice != NO_MID)
-        if not len(known):
-            raise BadInput("aggressor.file", "no moment with both a bid and an ask", "a market with two sides")
-        place = np.maximum.accumulate(np.where(tape.twice != NO_MID, np.arange(len(tape.twice)), -1))
-        held = np.where(place >= 0, tape.twice[np.maximum(place, 0)], tape.twice[known[0]])
-        self.opening, self.closing = int(tape.twice[known[0]]), int(tape.twice[known[-1]])
-        change = np.diff(held, prepend=held[0])
-        trades = (tape.sign != 0) | (tape.hidden & (tape.size > 0))
-        self.at = np.flatnonzero((change != 0) | trades)
-        if not len(self.at):
-            raise BadInput("aggressor.file", "no trade and no change of price", "a market in which something happens")
-        self.tape, self.held, self.change = tape, held, change[self.at]
-        self.cause, self.time = tape.cause[self.at], tape.time[self.at]
-        self.visible = (tape.sign[self.at] != 0) & ~tape.hidden[self.at]
-        self.sign = np.where(self.visible, tape.sign[self.at], 0)
-        self.size, self.price = tape.size[self.at], tape.price[self.at]
-        self.mid = held[self.at] / (2 * tape.scale)
-        self.mid_before = (held[self.at] - self.change) / (2 * tape.scale)
-        self.bought = np.cumsum(np.where(self.sign > 0, self.size, 0))
-        self.sold = np.cumsum(np.where(self.sign < 0, self.size, 0))
-        self.by_cause = [np.cumsum(np.where(self.cause == cause, self.change, 0)) for cause in range(len(CAUSES))]
-        self.by_trades = self.by_cause[EXECUTION]
-        self.by_quotes = np.cumsum(self.change) - self.by_trades
-
-    def __len__(self) -> int:
-        return len(self.at)
-
-    def money(self, halves: np.ndarray) -> np.ndarray:
-        """Half-ticks as price units."""
-        priced: np.ndarray = halves / (2 * self.tape.scale)
-        return priced
 
 
 @simulation("aggressor")
 def aggressor(params: AggressorParams, rec: Recorder) -> None:
     """The price fell: who was buying?"""
-    split = Split(_tape(params, rec))
-    rec.recording.time_unit = "s"
-    guesses = _guesses(split)
-    draw(rec, split, guesses)
-    _facts(rec, split)
-    _steps(rec, split)
-    _accuracies(rec, split, guesses)
-    _windows(rec, split, params.horizon)
-    _checks(rec, split)
+    feed = _feed(params, rec)
+    fills = read_fills(params.fills) if params.fills else None
+    rec.recording.time_unit, rec.recording.clock = "s", feed.zone
+    rec.recording.words = {"trade": Word(("quantity",), "cause", (CAUSES[EXECUTION],))}
+    rec.progress(0.0, feed.begins)
+    split, plain, windows, sweeps = Split(feed.scale), Plain(), Windows(params.horizon), Sweeps()
+    stage: Stage | None = None
+    log: GrowingLog | None = None
+    for tape in feed.blocks():
+        plain.add(tape)
+        moves = split.add(tape)
+        if moves is not None:
+            if stage is None:
+                stage = _begin(rec, feed, split)
+                log = fills_panel(rec) if fills is not None else None
+            stage.add(moves)
+            windows.add(moves)
+            _facts(rec, feed, split)
+            _steps(rec, moves, sweeps)
+        rec.progress(feed.done, "reading events")
+    if split.opening == NO_MID:
+        raise BadInput("aggressor.file", "no moment with both a bid and an ask", "a market with two sides")
+    if stage is None:
+        raise BadInput("aggressor.file", "no trade and no change of price", "a market in which something happens")
+    _rest(rec, split, windows)
+    if fills is not None and log is not None:
+        judge_fills(fills, log, split, feed.midnight, params.horizon, rec, params.fills)
+    plain.check(rec, split)
 
 
-def _tape(params: AggressorParams, rec: Recorder) -> Tape:
+def _feed(params: AggressorParams, rec: Recorder) -> Feed:
     if not params.file:
         if params.format != "auto":
             raise BadInput("aggressor.format", f"found {params.format} without a file", "file = the path of such a file")
-        return falling_tape(params.seed or rec.seed, params.takers, params.fall, params.buy_share)
+        return SeededFeed(params.seed or rec.seed, params.takers, params.fall, params.buy_share, params.informed)
     from core.markets.open_file import open_market
+    from core.markets.stream_file import looks_like_stream
 
+    if params.format == "auto" and looks_like_stream(params.file):
+        raise BadInput(params.file, "a stream of order messages, which has no clock", "market data with times (order_book replays this)")
     file = open_market(params.file, params.format, params.symbol)
     if file is None:
-        return lobster_tape(params.file, params.symbol, rec, sure=params.format == "lobster")
-    if not file.header.by_order:
-        allowed = "market by order: LOBSTER with its orderbook, Databento mbo, ITCH"
-        raise BadInput(params.file, f"{file.header.format}, market by price: it does not say which change belongs to a trade", allowed)
-    return order_tape(cast("OrderFile", file), rec)
+        return LobsterFeed(params.file, params.symbol, sure=params.format == "lobster")
+    if file.header.by_order:
+        return OrderFeed(cast("OrderFile", file))
+    from core.markets.aggressor_depth import DepthFeed, with_its_other_half
+
+    return DepthFeed(with_its_other_half(cast("DepthFile", file)))
 
 
-def _guesses(split: Split) -> dict[str, np.ndarray]:
-    """(trades,) what each rule says of the visible trades."""
-    tape, at = split.tape, split.at[split.visible]
-    price = tape.price[at]
-    lagging = signing.lagged(tape.time, tape.mids(), tape.time[at])
-    return {
-        "quote_rule": signing.quote_rule(price, lagging),
-        "tick_rule": signing.tick_rule(price),
-        "lee_ready": signing.lee_ready(price, lagging),
-        "exact_quotes": signing.quote_rule(price, split.mid_before[split.visible]),
-    }
+def _begin(rec: Recorder, feed: Feed, split: Split) -> Stage:
+    note = "by price only: a trade's changes are told from its price and time" if feed.inferred else "each event names its cause"
+    rec.fact("source", feed.source, note=note)
+    rec.computed(*split.step_values())
+    return Stage(rec, split)
 
 
-def _facts(rec: Recorder, split: Split) -> None:
-    unit = split.tape.unit
-    rec.fact("source", split.tape.source)
-    rec.fact_column("buy_volume", split.bought, unit, note="visible trades in which the buyer took")
-    rec.fact_column("sell_volume", split.sold, unit, note="visible trades in which the seller took")
-    change = split.by_trades + split.by_quotes
-    rec.fact_column("price_change", split.money(change), "$", note="of the mid, since both sides were first there")
-    rec.fact_column("return", change / split.opening, "%")
-    rec.fact_column("change_at_trades", split.money(split.by_trades), "$", note="changes of the mid at executions")
-    rec.fact_column("change_at_quotes", split.money(split.by_quotes), "$", note="changes of the mid at everything else")
+def _facts(rec: Recorder, feed: Feed, split: Split) -> None:
+    """One value a step for everything that is known so far."""
+    import numpy as np
+
+    columns, get, money = split.columns, split.columns.get, split.money
+    rec.fact_column("buy_volume", get("bought"), feed.unit, note="the buyer took; visible trades")
+    rec.fact_column("sell_volume", get("sold"), feed.unit, note="the seller took; visible trades")
+    change = derived(columns, lambda key: money(split.at_trades(key) + split.at_quotes(key)))
+    rec.fact_column("price_change", change, "$", note="of the mid")
+    opening = split.opening / (2 * split.scale) if split.opening > 0 else float("nan")  # a spread at 0 or below has no return
+    rec.fact_column("return", derived(columns, lambda key: np.asarray(change[key] / opening)), "%")
+    rec.fact_column("change_at_trades", derived(columns, lambda key: money(split.at_trades(key))), "$", note="of the mid, at executions")
+    rec.fact_column("change_at_quotes", derived(columns, lambda key: money(split.at_quotes(key))), "$", note="at everything else")
     for cause in range(EXECUTION + 1, OTHER + 1):
-        if (split.cause == cause).any():
-            rec.fact_column("change_at_quotes", split.money(split.by_cause[cause]), "$", label=CAUSES[cause])
-    rec.fact_column("mid", split.mid, "$")
+        if get(f"events{cause}")[-1]:
+            moved = derived(columns, lambda key, cause=cause: money(split.by(cause, key)))  # type: ignore[misc]
+            rec.fact_column("change_at_quotes", moved, "$", label=CAUSES[cause])
+    rec.fact_column("mid", get("mid"), "$")
+    for name in NAMED:
+        if split.scores[name].asked:
+            rec.fact_column("classification_accuracy", get(name), "%", note=_RULE_NOTES[name], label=name)
 
 
-def _steps(rec: Recorder, split: Split) -> None:
+def _steps(rec: Recorder, moves: Moves, sweeps: Sweeps) -> None:
     import numpy as np
 
-    hour, size = -1, 20_000
-    for first in range(0, len(split), size):
-        span = slice(first, first + size)
-        hours = split.time[span] // 3600
-        for at in np.flatnonzero(np.diff(hours, prepend=hour)).tolist():
-            if hours[at] != hour and split.time[-1] > 3600:
-                rec.phase(f"{int(hours[at]):02d}:00", first + at)
-            hour = hours[at]
-        rec.steps(
-            TEMPLATES,
-            step_kinds(split, span),
-            split.time[span],
-            cause=np.array(CAUSES, dtype=object)[split.cause[span]],
-            price=split.price[span],
-            quantity=split.size[span],
-            mid_before=split.mid_before[span], mid=split.mid[span], change=split.money(split.change[span]),
-            bought=split.bought[span], sold=split.sold[span],
-            by_trades=split.money(split.by_trades[span]), by_quotes=split.money(split.by_quotes[span]),
-        )  # fmt: skip
-        rec.progress(0.9 + 0.1 * min(first + size, len(split)) / len(split), "splitting the change")
+    from core.markets.readers.clock import parts_of
+
+    joins = sweeps(moves.time, moves.cause == EXECUTION, np.zeros(len(moves), dtype=bool), moves.sign)
+    rec.steps(TEMPLATES, step_kinds(moves), moves.time, joins)
+    rec.recording.phases[:] = [Phase(first, name) for first, name in parts_of(rec.recording.times)]
 
 
-def _accuracies(rec: Recorder, split: Split, guesses: dict[str, np.ndarray]) -> None:
-    """How often each rule finds the true side: per fill, and per taker (one sweep is one)."""
-    truth, time, price = split.sign[split.visible], split.time[split.visible], split.price[split.visible]
-    if not len(truth):
-        return
-    notes = {
-        "quote_rule": "mid from before the trade's second", "tick_rule": "last prices only",
-        "lee_ready": "quote rule, at the mid the tick rule", "exact_quotes": "mid right before the trade",
-    }  # fmt: skip
-    for name, guess in guesses.items():
-        decided = int((guess != 0).sum())
-        note = f"{notes[name]}; {decided:,} of {len(truth):,} fills decided"
-        rec.fact("classification_accuracy", signing.accuracy(guess, truth), "%", note=note, label=name)
-    first = signing.takers(time, truth)
-    note = f"{len(first):,} takers: fills of one time and side in a row"
-    share = signing.accuracy(signing.tick_rule(price[first]), truth[first])
-    rec.fact("classification_accuracy", share, "%", note=note, label="tick_rule_per_taker")
+def _rest(rec: Recorder, split: Split, windows: Windows) -> None:
+    """What only the whole tape can say."""
+    for name, score in split.scores.items():
+        if score.asked:
+            what = "takers" if name == PER_TAKER else "fills"
+            note = f"{_RULE_NOTES[name]}; {score.decided:,} of {score.asked:,} {what} decided"
+            rec.recording.facts[f"classification_accuracy[{name}]"].note = note
+    share, decided = windows.against()
+    if share is not None:
+        rec.fact("windows_against_flow", share, "%", note=f"of {decided:,} windows of {windows.horizon:g} s in which both moved")
 
 
-def _windows(rec: Recorder, split: Split, horizon: float) -> None:
-    """In how many windows the price went against the side that took more."""
-    import numpy as np
+class Windows:
+    """Flow and change of the mid in windows of ``horizon`` seconds since the first move."""
 
-    part = ((split.time - split.time[0]) // horizon).astype(np.int64)
-    starts = np.flatnonzero(np.diff(part, prepend=-1))
-    flow = np.add.reduceat(split.sign * split.size, starts)
-    moved = np.add.reduceat(split.change, starts)
-    decided = (flow != 0) & (moved != 0)
-    if decided.any():
-        against = float((np.sign(flow) != np.sign(moved))[decided].mean())
-        note = f"of {int(decided.sum()):,} windows of {horizon:g} s in which both moved"
-        rec.fact("windows_against_flow", against, "%", note=note)
+    def __init__(self, horizon: float) -> None:
+        self.horizon = horizon
+        self._begin: float | None = None
+        self._flow: Counter[int] = Counter()
+        self._moved: Counter[int] = Counter()
+
+    def add(self, moves: Moves) -> None:
+        import numpy as np
+
+        self._begin = float(moves.time[0]) if self._begin is None else self._begin
+        part, row = np.unique(((moves.time - self._begin) // self.horizon).astype(np.int64), return_inverse=True)
+        for totals, values in ((self._flow, moves.sign * moves.size), (self._moved, moves.change)):
+            sums = np.zeros(len(part), dtype=values.dtype)
+            np.add.at(sums, row, values)
+            for window, value in zip(part.tolist(), sums.tolist(), strict=True):
+                totals[window] += value
+
+    def against(self) -> tuple[float | None, int]:
+        """In what share of the windows the price went against the side that took more, and of how many both of which moved."""
+        both = [(self._flow[w], self._moved[w]) for w in self._flow if self._flow[w] and self._moved[w]]
+        return (sum((flow > 0) != (moved > 0) for flow, moved in both) / len(both) if both else None), len(both)
 
 
-def _checks(rec: Recorder, split: Split) -> None:
-    tape = split.tape
-    total = int(split.by_trades[-1] + split.by_quotes[-1])
-    rec.check("change at trades + change at quotes (half-ticks)", total, split.closing - split.opening, oracle="last mid less first mid")
-    signed = [s * q for s, q, h in zip(tape.sign.tolist(), tape.size.tolist(), tape.hidden.tolist(), strict=True) if not h]
-    rec.check("buy volume - sell volume", int(split.bought[-1] - split.sold[-1]), sum(signed), oracle="one loop over all trades")
-    parts = sum(int(column[-1]) for column in split.by_cause)
-    rec.check("sum over causes (half-ticks)", parts, total, oracle="change of the mid")
+class Plain:
+    """The same split again by one plain loop over every event of the tape: what the checks compare with."""
+
+    def __init__(self) -> None:
+        self.first = self.last = NO_MID
+        self.changes = [0] * len(CAUSES)
+        self.signed = 0.0
+
+    def add(self, tape: Tape) -> None:
+        last = self.last
+        for twice, cause in zip(tape.twice.tolist(), tape.cause.tolist(), strict=True):
+            if twice != last and twice != NO_MID:
+                if last == NO_MID:
+                    self.first = twice
+                else:
+                    self.changes[cause] += twice - last
+                last = twice
+        self.last = last
+        traded = tape.size > 0
+        columns = (tape.sign[traded], tape.size[traded], tape.hidden[traded])
+        for sign, size, hidden in zip(*(column.tolist() for column in columns), strict=True):
+            if not hidden:
+                self.signed += sign * size
+
+    def check(self, rec: Recorder, split: Split) -> None:
+        end = len(split) - 1
+        total = int(split.at_trades(end) + split.at_quotes(end))
+        rec.check("change at trades + change at quotes (half-ticks)", total, self.last - self.first, oracle="last mid less first mid")
+        loop = "one plain loop over all events"
+        rec.check("change at trades (half-ticks)", int(split.at_trades(end)), self.changes[EXECUTION], oracle=loop)
+        wrong = sum(int(split.by(cause, end)) != self.changes[cause] for cause in range(EXECUTION + 1, len(CAUSES)))
+        rec.check("causes of quotes whose change differs", wrong, 0, oracle=loop)
+        bought, sold = (split.columns.get(name)[-1].item() for name in ("bought", "sold"))
+        tolerance = 0.0 if isinstance(bought, int) else 1e-9 * (bought + sold)
+        rec.check("buy volume - sell volume", bought - sold, self.signed, tolerance, oracle=loop)

@@ -1,4 +1,8 @@
-"""The price of an auction: the most volume, then the least imbalance, then the nearest to a reference price."""
+"""The price of an auction: the most volume, then the least imbalance, then the nearest to a reference price.
+
+Who sent an order plays no part. Self-trade prevention acts when an arriving order reaches one of its own owner; in an auction
+nothing arrives, everything collected meets at one price (venues too prevent self-trades in continuous trading only).
+"""
 
 from __future__ import annotations
 
@@ -33,3 +37,12 @@ def clearing(bids: Sequence[tuple[int, int]], asks: Sequence[tuple[int, int]], r
 
     price = min(candidates, key=rank)
     return price, -rank(price)[0]
+
+
+def schedule(bids: Sequence[tuple[int, int]], asks: Sequence[tuple[int, int]], *more: int) -> list[tuple[int, int, int]]:
+    """(price, to buy there or higher, to sell there or lower) at every limit price and at ``more``, highest first.
+
+    bids, asks: (price, quantity) of every level.
+    """
+    prices = sorted({*(price for price, _ in (*bids, *asks)), *more}, reverse=True)
+    return [(p, sum(q for price, q in bids if price >= p), sum(q for price, q in asks if price <= p)) for p in prices]

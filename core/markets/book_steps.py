@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from core.markets.book import BUY
-
-Text = tuple[str, str]
+from core.markets.sided import Text
 
 ARRIVALS: dict[str, tuple[Text, Text]] = {
     "limit_first": (
@@ -161,6 +160,48 @@ RESTS: dict[str, tuple[Text, Text]] = {
             "No other offer is in the book, so this is the best one. Spread {spread:$}, mid {mid:$}.",
         ),
     ),
+    "first_alone": (
+        (
+            "Order {order} rests: {quantity} at {price:$}, the only bid",
+            "No other bid is in the book, so this is the best one. Nobody offers anything yet, so there is no spread and no mid.",
+        ),
+        (
+            "Order {order} rests: {quantity} at {price:$}, the only offer",
+            "No other offer is in the book, so this is the best one. Nobody bids anything yet, so there is no spread and no mid.",
+        ),
+    ),
+    "best_alone": (
+        (
+            "Order {order} rests: {quantity} at {price:$}, a new best bid",
+            "It is higher than the best bid {bid_before:$}, so it stands alone in front. Nobody offers anything, so there is no mid.",
+        ),
+        (
+            "Order {order} rests: {quantity} at {price:$}, a new best ask",
+            "It is lower than the best ask {ask_before:$}, so it stands alone in front. Nobody bids anything, so there is no mid.",
+        ),
+    ),
+    "queue_alone": (
+        (
+            "Order {order} rests: {quantity} at {price:$}, behind {ahead}",
+            "First price, then time: {ahead} shares came to {price:$} earlier and trade first. Nobody offers anything, so there is no mid.",
+        ),
+        (
+            "Order {order} rests: {quantity} at {price:$}, behind {ahead}",
+            "First price, then time: {ahead} shares came to {price:$} earlier and trade first. Nobody bids anything, so there is no mid.",
+        ),
+    ),
+    "deeper_alone": (
+        (
+            "Order {order} rests: {quantity} at {price:$}, alone there",
+            "Nobody else bids {price:$}, but everything up to the best bid {bid:$} trades before it. Nobody offers anything, so there is "
+            "no mid.",
+        ),
+        (
+            "Order {order} rests: {quantity} at {price:$}, alone there",
+            "Nobody else offers at {price:$}, but everything down to the best ask {ask:$} trades before it. Nobody bids anything, so "
+            "there is no mid.",
+        ),
+    ),
     "best": (
         (
             "Order {order} rests: {quantity} at {price:$}, a new best bid",
@@ -206,7 +247,7 @@ CANCELS: dict[str, Text] = {
     ),
     "fok": (
         "Order {order} is killed: all {quantity}",
-        "Fill or kill: less than {quantity} stands at {price:$} or better, so nothing at all trades and the book stays as it was.",
+        "Fill or kill: less than {quantity} can be filled at {price:$} or better, so nothing at all trades and the book stays as it was.",
     ),
     "market": (
         "The rest of order {order} is cancelled: {quantity}",

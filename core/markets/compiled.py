@@ -16,7 +16,10 @@ import numba
 import numpy as np
 from platformdirs import user_cache_path
 
-KERNELS = ("price_index", "engine_state", "engine_kernel", "engine_snapshot", "engine_reports", "event_kernel")
+KERNELS = (
+    "reports", "machine", "hashed", "price_pages", "order_ids", "engine_codes", "engine_state", "engine_match", "engine_stops",
+    "engine_auction", "engine_kernel", "engine_snapshot", "engine_window", "engine_reports", "event_queues", "event_kernel", "itch_kernel",
+)  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -27,6 +30,11 @@ def cache_folder() -> Path:
         path = Path(__file__).with_name(f"{name}.py")
         digest.update(path.read_bytes() if path.exists() else b"")
     return user_cache_path("notes-tui") / f"kernels-{digest.hexdigest()[:16]}"
+
+
+def is_ready(kernel: str) -> bool:
+    """Whether machine code of a kernel file (or of ``file.function``) is kept from an earlier run: compiling it takes seconds."""
+    return any(cache_folder().glob(f"*/{kernel}[.-]*.nbi"))
 
 
 def _compile(function: Callable[..., Any], inline: bool) -> Callable[..., Any]:

@@ -1,62 +1,22 @@
-"""What a replayed market-by-price file shows at any message: the ladder of quantities and the depth of both sides."""
+"""What a replayed market-by-price file shows at any message: the ladder of quantities, the depth of both sides, the trades."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from array import array
+from typing import TYPE_CHECKING
 
 from core.markets.depth_book import DepthBook
-from core.markets.growing import Growing
+from core.markets.depth_day import SIDE_NAMES, DepthDay
+from core.markets.depth_split import SHOWN_LEVELS, SplitDepth
+from core.markets.growing import GrowingLog
 from core.markets.readers import forms
-from core.views import Axis, Breakdown, Cell, GridFrame, Ladder, LadderFrame, Level, Mark
+from core.markets.readers.clock import ClockTexts
+from core.views import Column, GridFrame, Ladder, LadderFrame, Level, Mark, Plot, PlotFrame
 
-SHOWN_LEVELS = 20
-BETWEEN_KEYFRAMES = 1024
+if TYPE_CHECKING:
+    import numpy as np
+
 _MARKED = 6
-
-
-class DepthDay:
-    """All messages and levels read so far, keyframes, and the book at the message last asked for."""
-
-    def __init__(self) -> None:
-        self.messages, self.levels = Growing(), Growing()
-        self._steps: list[int] = [-1]
-        self._keyframes = [DepthBook().keep()]
-        self._shown: tuple[int, DepthBook] = (-1, DepthBook())
-
-    def keep(self, step: int, book: DepthBook) -> None:
-        """A keyframe after message ``step``, where the last one is far enough back."""
-        if step - self._steps[-1] >= max(BETWEEN_KEYFRAMES, (len(book.levels[1]) + len(book.levels[-1])) // 2):
-            self._keyframes.append(book.keep())
-            self._steps.append(step)
-
-    def book(self, step: int) -> DepthBook:
-        """The book after message ``step``, for the one thread that draws; good until the next call."""
-        at, book = self._shown
-        if self._steps[bisect_right(self._steps, step) - 1] <= at <= step:
-            self.forward(book, at, step)
-        else:
-            book = self.rebuilt(step)
-        self._shown = (step, book)
-        return book
-
-    def rebuilt(self, step: int) -> DepthBook:
-        """The book after message ``step``, from the keyframe before it; the caller's own."""
-        key = bisect_right(self._steps, step) - 1
-        book = DepthBook.restore(self._keyframes[key])
-        self.forward(book, self._steps[key], step)
-        return book
-
-    def forward(self, book: DepthBook, at: int, step: int) -> None:
-        """Apply messages at + 1, …, step."""
-        if step <= at:
-            return
-        get = self.messages.get
-        kinds, updates, first, end = (get(name)[at + 1 : step + 1].tolist() for name in ("kind", "update", "first", "end"))
-        base = first[0]
-        sides, prices, sizes = (self.levels.get(name)[base : end[-1]].tolist() for name in ("side", "price", "size"))
-        for kind, update, a, b in zip(kinds, updates, first, end, strict=True):
-            lo, hi = a - base, b - base
-            book.apply(kind, update, sides[lo:hi], prices[lo:hi], sizes[lo:hi])
 
 
 class DepthLadder(Ladder):
@@ -67,46 +27,95 @@ class DepthLadder(Ladder):
         self.day = day
 
     def at(self, step: int) -> LadderFrame:
-        book = self.day.book(step)
-        bids, asks = (tuple(Level(p, book.levels[side][p]) for p in book.prices(side, SHOWN_LEVELS)) for side in (1, -1))
-        return LadderFrame(bids, asks, self._message_marks(step))
+        if step >= len(self.day):  # a panel is there before its first message
+            return LadderFrame((), (), ())
+        with self.day.frames.after(step) as book:
+            bids, asks = (tuple(Level(p, book.levels[side][p]) for p in book.prices(side, SHOWN_LEVELS)) for side in (1, -1))
+        return LadderFrame(bids, asks, self._marks_of(step))
 
-    def _message_marks(self, step: int) -> tuple[Mark, ...]:
-        get = self.day.messages.get
-        kind = int(get("kind")[step])
-        if kind == forms.PRINT:
-            side, size = int(get("side")[step]), float(get("size")[step])
-            return (Mark(float(get("price")[step]), "trade", f"{size:g} {'bought' if side > 0 else 'sold' if side < 0 else 'traded'}"),)
-        if kind == forms.SNAPSHOT:
-            return ()
-        first, end = int(get("first")[step]), int(get("end")[step])
-        side, price, size = (self.day.levels.get(name)[first:end].tolist() for name in ("side", "price", "size"))
-        near = sorted(zip(side, price, size, strict=True), key=lambda row: -row[0] * row[1])
+    def _marks_of(self, step: int) -> tuple[Mark, ...]:
+        day = self.day
+        if int(day.messages.get("kind")[step]) == forms.PRINT:
+            side, price, size = (day.trade_of(name, step, step + 1)[0].item() for name in ("side", "price", "size"))
+            return (Mark(price, "trade", f"{SIDE_NAMES[side + 1] or 'trade'} {size:g}"),)
+        near = sorted(zip(*(column.tolist() for column in day.changed(step, step + 1)), strict=True), key=lambda row: -row[0] * row[1])
         bids, asks = [r for r in near if r[0] > 0][:_MARKED], [r for r in near if r[0] < 0][:_MARKED]
         return tuple(Mark(p, "bid" if s > 0 else "ask", f"now {q:g}" if q else "gone") for s, p, q in (*bids, *asks))
 
 
-class DepthOfBook(Breakdown):
-    """Quantity of each side, split by how near it stands to the best price."""
+class DepthOfBook(SplitDepth[DepthBook]):
+    """The depth after each message."""
 
     def __init__(self, day: DepthDay) -> None:
-        parts = [("best price", "group0"), ("next four", "group1"), ("to level 20", "group2")]
-        super().__init__(Axis.of("bids", "asks"), parts, unit="")
+        super().__init__("")
         self.day = day
 
+    def sizes(self, book: DepthBook, side: int) -> list[float]:
+        return [book.levels[side][price] for price in book.prices(side, SHOWN_LEVELS)]
+
     def at(self, step: int) -> GridFrame:
-        cells = {key: Cell(value, self.parts[key[1]][1]) for key, value in self._parts(self.day.book(step)).items()}
-        return GridFrame(len(self.parts), cells, frozenset())
+        if step >= len(self.day):
+            return GridFrame(len(self.parts), {}, frozenset())
+        with self.day.frames.after(step) as book:
+            return GridFrame(len(self.parts), self.cells(book), frozenset())
 
-    def fit(self, book: DepthBook) -> None:
-        """The scale fits the largest depth seen at the end of a block."""
-        parts = self._parts(book)
-        self.maximum = max(self.maximum, *(sum(parts[bar, part] for part in range(3)) for bar in (0, 1)))
 
-    def _parts(self, book: DepthBook) -> dict[tuple[int, int], float]:
-        found = {}
-        for bar, side in enumerate((1, -1)):
-            sizes = [book.levels[side][price] for price in book.prices(side, SHOWN_LEVELS)]
-            for part, (first, end) in enumerate(((0, 1), (1, 5), (5, SHOWN_LEVELS))):
-                found[bar, part] = float(sum(sizes[first:end]))
-        return found
+class DepthPlot(Plot):
+    """Mid and best prices over time, or the prices of trades where a file holds nothing else. The values of a step are exact."""
+
+    def __init__(self, day: DepthDay, times: array[float], *, trades_only: bool) -> None:
+        super().__init__("time", "price", x_unit="clock", y_unit="$")
+        self.day, self.trades_only = day, trades_only
+        self._times = times
+        for name, role in (("trade", "trade"),) if trades_only else (("mid", "plain"), ("bid", "bid"), ("ask", "ask")):
+            self.curve(name, role, "step")
+
+    def _values(self, first: int, end: int) -> tuple[np.ndarray, ...]:
+        day = self.day
+        if self.trades_only:
+            return (day.trade_of("price", first, end),)
+        bid, ask = day.rows("bid", first, end), day.rows("ask", first, end)
+        return (bid + ask) / 2, bid, ask
+
+    def draw(self, first: int, seconds: np.ndarray) -> None:
+        """Add the points of messages first, first + 1, … at these times."""
+        import numpy as np
+
+        for curve, values in enumerate(self._values(first, first + len(seconds))):
+            at = np.flatnonzero(np.isfinite(values) & (np.diff(values, prepend=np.nan) != 0))
+            self.points(curve, seconds[at], values[at], first + at)
+
+    def at(self, step: int) -> PlotFrame:
+        if step >= len(self._times):
+            return PlotFrame(None, (None,) * len(self.curves))
+        values = [float(column[0]) for column in self._values(step, step + 1)]
+        return PlotFrame(self._times[step], tuple(None if value != value else value for value in values))
+
+
+class DepthVolume(Plot):
+    """What takers bought and sold so far."""
+
+    def __init__(self, day: DepthDay, times: array[float]) -> None:
+        super().__init__("time", "volume", x_unit="clock")
+        self.day = day
+        self._times = times
+        self.curve("bought", "bid", "step")
+        self.curve("sold", "ask", "step")
+
+    def draw(self, first: int, seconds: np.ndarray) -> None:
+        import numpy as np
+
+        steps = np.arange(first, first + len(seconds))
+        for curve, name in enumerate(("bought", "sold")):
+            self.points(curve, seconds, self.day.total(name, first, first + len(seconds)), steps)
+
+    def at(self, step: int) -> PlotFrame:
+        if step >= len(self._times):
+            return PlotFrame(None, (None, None))
+        return PlotFrame(self._times[step], tuple(float(self.day.total(name, step, step + 1)[0]) for name in ("bought", "sold")))
+
+
+def trade_log() -> GrowingLog:
+    """Trades, newest first: what the taker did, price, size, when (last: the narrowest screen shows the rest)."""
+    columns = [Column("taker", align="left"), Column("price", "$"), Column("size"), Column("time", align="left")]
+    return GrowingLog(columns, ("ask", "plain", "bid"), {0: ("sell", "?", "buy"), 3: ClockTexts()})

@@ -6,40 +6,56 @@ queues are known). Files are read as a stream, so their length is no limit.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-import msgspec
-
+from core.doctor import NOWHERE, Finding, Report, Spot
 from core.errors import BadInput
+from core.files import refuse_special
 from core.formatting import Value
+from core.markets.doctor_words import meaning_of
 from core.markets.readers.forms import DepthFile, OrderFile
 
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["NOWHERE", "Finding", "Patient", "Progress", "Report", "Spot", "Tally", "examine"]
+
 Progress = Callable[[float, str], None]
+"""Told the share that has been read and what is being done; may raise `core.errors.Cancelled`."""
+
+LARGE = 2**31
+LOW, MANY = "prices of 0 or below", "quantities of 2^31 or more"
+KINDS = "LOBSTER, Databento DBN, ITCH 5.0, Binance or Tardis data, funding settlements, or an archive of messages (npz)"
 
 
-class Finding(msgspec.Struct, frozen=True):
-    """One thing looked at. ``ok`` is None where nothing can be wrong; ``note`` says what it means or where the first one is."""
+class Tally:
+    """Counts by name, and where the first of each was seen."""
 
-    name: str
-    value: Value
-    unit: str = ""
-    ok: bool | None = None
-    note: str = ""
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._first: dict[str, Spot] = {}
 
+    def see(self, name: str, hit: np.ndarray, base: int, line: np.ndarray | None = None) -> None:
+        """``hit`` (events,) bool: which events of a block are such; ``base`` is the step of its first; ``line`` (events,)."""
+        found = int(hit.sum())
+        if found and name not in self._first:
+            at = int(hit.argmax())
+            self._first[name] = Spot(base + at, "" if line is None else f"line {line[at]:,}")
+        self.counts[name] += found
 
-class Report(msgspec.Struct, frozen=True):
-    """All findings of a file."""
+    def add(self, name: str, step: int, line: np.ndarray | None = None, at: int = 0) -> None:
+        """One more, at ``step``, which is ``line[at]`` of the file."""
+        self._first.setdefault(name, Spot(step, "" if line is None else f"line {line[at]:,}"))
+        self.counts[name] += 1
 
-    path: str
-    format: str
-    symbol: str
-    findings: tuple[Finding, ...]
+    def __getitem__(self, name: str) -> int:
+        return self.counts[name]
 
-    @property
-    def healthy(self) -> bool:
-        return all(finding.ok is not False for finding in self.findings)
+    def first(self, name: str) -> Spot:
+        return self._first.get(name, NOWHERE)
 
 
 class Patient:
@@ -49,23 +65,33 @@ class Patient:
         self.path, self.format, self.symbol = path, format, symbol
         self.findings: list[Finding] = []
 
-    def tell(self, name: str, value: Value, unit: str = "", note: str = "") -> None:
+    def tell(self, name: str, value: Value, unit: str = "", note: str = "", *, looked: str = "", first: Spot = NOWHERE) -> None:
         """A fact that can be neither good nor bad."""
-        self.findings.append(Finding(name, value, unit, None, note))
+        self.findings.append(Finding(name, value, unit, None, note, looked, first, meaning_of(name)))
 
-    def judge(self, name: str, value: Value, ok: bool, unit: str = "", note: str = "") -> None:
-        """A fact that is good or bad."""
-        self.findings.append(Finding(name, value, unit, bool(ok), note))
+    def judge(
+        self, name: str, value: Value, ok: bool, unit: str = "", note: str = "", *, looked: str = "", first: Spot = NOWHERE
+    ) -> None:  # fmt: skip
+        """A fact that is good or bad; ``note`` and ``first`` are of the bad."""
+        self.findings.append(Finding(name, value, unit, bool(ok), "" if ok else note, looked, NOWHERE if ok else first, meaning_of(name)))
 
-    def count(self, name: str, found: int, note: str = "") -> None:
+    def count(self, name: str, found: int, note: str = "", *, looked: str = "", first: Spot = NOWHERE) -> None:
         """Something that should not be there at all."""
-        self.judge(name, int(found), found == 0, note=note if found else "")
+        self.judge(name, int(found), found == 0, note=note, looked=looked, first=first)
 
-    def broken(self, error: BadInput) -> None:
-        """Reading ended at damage; what was found before it stands."""
+    def tell_odd_numbers(self, tally: Tally, looked: str = "") -> None:
+        """`LOW` prices and `MANY` lots, if ``tally`` has seen any: neither is wrong everywhere."""
+        for name, note in ((LOW, "usual for spreads, wrong for anything else"), (MANY, "")):
+            if tally[name]:
+                self.tell(name, tally[name], note=note, looked=looked, first=tally.first(name))
+
+    def broken(self, error: BadInput, read: int = 0) -> None:
+        """Reading ended at damage, after ``read`` events; what was found before it stands."""
+        place = error.where.removeprefix(self.path).lstrip(": ")
         self.judge(
-            "readable to its end", False, False, note=f"{error.found} ({error.where.removeprefix(self.path).lstrip(': ') or 'file'})"
-        )
+            "readable to its end", False, False, note=f"{error.found}; allowed: {error.allowed}",
+            looked="every byte", first=Spot(read - 1, place),
+        )  # fmt: skip
 
     @property
     def report(self) -> Report:
@@ -74,24 +100,37 @@ class Patient:
 
 def examine(path: str | Path, symbol: str = "", format: str = "auto", progress: Progress | None = None) -> Report:
     """Read the whole file and report. BadInput where it is no market data at all; damage further on is a finding."""
-    from core.markets.open_file import open_market
+    from core.markets.open_file import is_funding, open_market, recognised
 
     tell = progress or _quiet
     name = str(path)
-    if format == "auto" and Path(name).is_file():
-        from core.markets.readers.funding import looks_like_funding
+    refuse_special(Path(name), KINDS)
+    if format in ("auto", "binance") and is_funding(name):
+        from core.markets.doctor_funding import examine_funding
 
-        if looks_like_funding(name):
-            from core.markets.doctor_funding import examine_funding
+        return examine_funding(name, symbol)
+    if format in ("auto", "messages"):
+        from core.markets.stream_file import looks_like_stream
 
-            return examine_funding(name)
-    file = open_market(name, format, symbol)
+        if format == "messages" or looks_like_stream(name):
+            from core.markets.doctor_stream import examine_stream
+
+            return examine_stream(name, tell)
+    try:
+        file = open_market(name, format, symbol)
+    except BadInput as error:
+        row = recognised(name) if format == "auto" else None
+        if row is None or not is_damage(error):
+            raise
+        patient = Patient(name, row.title, symbol)
+        patient.broken(error)
+        return patient.report
     if file is None:
         from core.markets.lobster import find_source, looks_like_lobster
 
         if format == "auto" and not looks_like_lobster(name):
             find_source(name, symbol)  # says why, where the file looks like LOBSTER but for its first lines
-        from core.markets.doctor_orders import examine_lobster
+        from core.markets.doctor_lobster import examine_lobster
 
         return examine_lobster(name, symbol, format == "lobster", tell)
     if file.header.by_order:
@@ -101,6 +140,11 @@ def examine(path: str | Path, symbol: str = "", format: str = "auto", progress: 
     from core.markets.doctor_depth import examine_depth
 
     return examine_depth(cast(DepthFile, file), tell)
+
+
+def is_damage(error: BadInput) -> bool:
+    """Whether reading ended because bytes are missing or wrong, and not because the file is of another kind."""
+    return ": byte " in error.where or any(word in error.found for word in ("cut off", "ends too early", "damaged"))
 
 
 def _quiet(done: float, text: str) -> None:

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 from core.errors import BadInput
 from core.markets import event_book as mark
-from core.markets.doctor import Patient, Progress, Report
+from core.markets.doctor import LARGE, LOW, MANY, NOWHERE, Patient, Progress, Report, Spot, Tally
 from core.markets.doctor_clocks import Clocks
-from core.markets.event_book import Effects, EventBook
-from core.markets.event_judge import EventJudge
+from core.markets.doctor_dbn import tell_numbering
+from core.markets.event_book import NO_PRICE, Effects, EventBook
+from core.markets.event_judge import EventJudge, knowledge_of_queues
 from core.markets.readers import forms
 from core.markets.readers.forms import OrderEvents, OrderFile, whole_events
+from core.markets.readers.streams import Stream
 
-BLOCK = 20_000
-LARGE = 2**31
+BLOCK = 4_000
+"""Events at a time: a screen that waits must not miss the interpreter for longer than some milliseconds."""
+ITCH_END = 14
+"""Bytes of a system event with its prefix."""
+DUPLICATE, UNKNOWN, TOO_MUCH = "adds of an id that rests already", "events about unknown orders", "more taken than rested"
+NEGATIVE, SIDELESS = "negative quantities", "orders without a side"
+ONE_SIDED, GHOSTS = "one-sided books", "ghost orders: events that trade past a better price"
+CROSSED, IN_AUCTION = "books crossed or locked outside an auction", "books crossed or locked in an auction"
+UNEVEN = "events whose fills of resting orders are not its trades"
+_NAMES = {mark.DUPLICATE: DUPLICATE, mark.UNKNOWN: UNKNOWN, mark.TOO_MUCH: TOO_MUCH, mark.OUT_OF_TURN: "out of turn"}
 
 
 class OrderCounts:
     """Everything counted over a stream of market-by-order events."""
 
     def __init__(self) -> None:
-        self.book, self.judge = EventBook(), EventJudge()
+        self.book, self.judge, self.tally = EventBook(), EventJudge(), Tally()
         self.marks = dict.fromkeys(range(10), 0)
-        self.first: dict[int, int] = {}
-        self.volume = self.hidden = self.trades = self.large = self.not_positive = self.snapshot = self.negative = 0
-        self.events = self.executions = 0
+        self.volume = self.hidden = self.trades = self.snapshot = self.halts = self.crosses = self.auctions = 0
+        self.events = 0
 
     def see(self, events: OrderEvents) -> Effects:
         """Apply a block to the book and count."""
@@ -32,29 +41,51 @@ class OrderCounts:
         effects = self.book.run(events)
         for bit in self.marks:
             hit = (effects.marks & (1 << bit)) > 0
-            if hit.any():
-                self.first.setdefault(bit, self.events + int(hit.argmax()))
-                self.marks[bit] += int(hit.sum())
+            self.marks[bit] += int(hit.sum())
+            if 1 << bit in _NAMES:
+                self.tally.see(_NAMES[1 << bit], hit, self.events)
         trade = np.isin(events.action, (forms.TRADE, forms.EXECUTE, forms.HIDDEN))
         self.trades += int(trade.sum())
         self.volume += int(events.size[trade].sum())
         self.hidden += int(events.size[events.action == forms.HIDDEN].sum())
-        self.executions += int(((events.action == forms.EXECUTE) | (events.action == forms.FILL)).sum())
-        self.large += int((events.size >= LARGE).sum())
-        rests = (events.action == forms.ADD) | (events.action == forms.MODIFY)
-        self.not_positive += int((rests & (events.price <= 0)).sum())
-        self.negative += int((events.size < 0).sum())
+        self.halts += int((events.action == forms.HALT).sum())
+        self.crosses += int((events.action == forms.CROSS).sum())
+        self.auctions += int(((events.action == forms.TRADE) & (events.side == 0)).sum())
         self.snapshot += int(events.snapshot.sum())
+        rests = (events.action == forms.ADD) | (events.action == forms.MODIFY)
+        self.tally.see(LOW, rests & (events.price <= 0), self.events)
+        self.tally.see(SIDELESS, (events.action == forms.ADD) & (events.side == 0), self.events)
+        self.tally.see(MANY, events.size >= LARGE, self.events)
+        self.tally.see(NEGATIVE, events.size < 0, self.events)
+        missing = (effects.bid == NO_PRICE) | (effects.ask == NO_PRICE)
+        self.tally.see(ONE_SIDED, events.last & missing & (effects.bid != effects.ask), self.events)
+        self.tally.see(CROSSED, events.last & ~missing & (effects.bid >= effects.ask), self.events)
+        passed, uneven = self.judge.passed, self.judge.uneven
         self.judge.see(events, effects)
+        for name, before, now in ((GHOSTS, passed, self.judge.passed), (UNEVEN, uneven, self.judge.uneven)):
+            if now > before and not self.tally[name]:
+                self.tally.add(name, self.events + _first_of(name, events, effects))
         self.events += len(events)
         return effects
 
     def of(self, name: int) -> int:
         return self.marks[name.bit_length() - 1]
 
-    def where(self, name: int) -> str:
-        at = self.first.get(name.bit_length() - 1)
-        return "" if at is None else f"the first is event {at + 1}"
+
+def _first_of(name: str, events: OrderEvents, effects: Effects) -> int:
+    """The first event of a block after which the judge counts one more, found by halving."""
+    from core.markets.readers.forms import part_of
+
+    def found(end: int) -> bool:
+        judge, part = EventJudge(), slice(0, end)
+        judge.see(part_of(events, 0, end), Effects(*(getattr(effects, column)[part] for column in Effects.__struct_fields__)))
+        return bool(judge.passed if name == GHOSTS else judge.uneven)
+
+    low, high = 0, len(events)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if found(middle) else (middle, high)
+    return high - 1
 
 
 def examine_orders(file: OrderFile, progress: Progress) -> Report:
@@ -62,125 +93,93 @@ def examine_orders(file: OrderFile, progress: Progress) -> Report:
     header = file.header
     patient = Patient(header.path, header.format, header.symbol)
     clocks, counts = Clocks(header.clock, header.time_unit), OrderCounts()
-    broken: BadInput | None = None
     try:
         for events in whole_events(file.blocks(), BLOCK):
             clocks.see(events.time, events.received, ~events.snapshot)
             counts.see(events)
             progress(file.done, "looking at events")
     except BadInput as error:
-        broken = error
-    if broken is not None:
-        patient.broken(broken)
+        patient.broken(error, counts.events)
     if header.note:
         patient.tell("instruments", header.note)
     clocks.tell(patient)
+    if header.format.startswith("Databento"):
+        tell_numbering(patient, header)
+    elif header.format.startswith("Nasdaq ITCH"):
+        _tell_end(patient, header.path)
     counts.judge.finish()
-    _tell_ids(patient, counts, exact=True)
+    tell_ids(patient, counts, exact=True)
     _tell_books(patient, counts)
-    _tell_volume(patient, counts)
-    patient.tell("what is known of queues", "exact", note="every order is named, from a snapshot or an empty start")
+    tell_volume(patient, counts)
+    _tell_queues(patient, counts)
     return patient.report
 
 
-def _tell_ids(patient: Patient, counts: OrderCounts, *, exact: bool) -> None:
-    judge = patient.count if exact else patient.tell
+def _tell_end(patient: Patient, path: str) -> None:
+    """ITCH numbers nothing in its files; whether the feed said that it is over is all there is about lost messages."""
+    tail = b""
+    try:
+        for piece in Stream(path).pieces():
+            tail = (tail + piece)[-ITCH_END:]
+    except BadInput:
+        return
+    over = len(tail) == ITCH_END and tail[2:3] == b"S" and tail[-1:] == b"C"
+    note = "" if over else "cut between two messages, or a part of a day: nothing in the file can tell"
+    patient.tell("ends with the feed's end of messages", over, note=note, looked="the last message")
+
+
+def tell_ids(patient: Patient, counts: OrderCounts, *, exact: bool) -> None:
+    """``exact``: the file names every order from a full start, so that an unknown one is a fault."""
+    looked = f"{counts.events:,} events against the orders that rest"
     if counts.snapshot:
         patient.tell("events that tell what rested before", counts.snapshot)
-    judge("adds of an id that rests already", counts.of(mark.DUPLICATE), note=counts.where(mark.DUPLICATE))
-    judge("events about unknown orders", counts.of(mark.UNKNOWN), note=counts.where(mark.UNKNOWN))
-    judge("more taken than rested", counts.of(mark.TOO_MUCH), note=counts.where(mark.TOO_MUCH))
-    patient.count("negative quantities", counts.negative)
+    for name in (DUPLICATE, UNKNOWN, TOO_MUCH):
+        found, first = counts.tally[name], counts.tally.first(name)
+        if exact:
+            patient.count(name, found, looked=looked, first=first)
+        else:
+            patient.tell(name, found, looked=looked, first=first)
+    if counts.tally[SIDELESS]:
+        patient.count(SIDELESS, counts.tally[SIDELESS], looked=looked, first=counts.tally.first(SIDELESS))
+    patient.count(NEGATIVE, counts.tally[NEGATIVE], looked=f"{counts.events:,} events", first=counts.tally.first(NEGATIVE))
 
 
 def _tell_books(patient: Patient, counts: OrderCounts) -> None:
-    judge = counts.judge
+    judge, tally = counts.judge, counts.tally
+    looked = f"{judge.states:,} books, where an exchange's event is complete"
     patient.tell("books looked at", judge.states, note="where an exchange's event is complete")
-    patient.count("books crossed or locked outside an auction", judge.crossed)
+    first = Spot(judge.first_crossed) if judge.first_crossed >= 0 else NOWHERE
+    patient.count(CROSSED, judge.crossed, looked=looked, first=first)
     if judge.in_auction:
-        patient.tell("books crossed or locked in an auction", judge.in_auction)
-    patient.count("ghost orders: events that trade past a better price", judge.passed)
+        patient.tell(IN_AUCTION, judge.in_auction, looked=looked, first=tally.first(CROSSED))
+    patient.count(GHOSTS, judge.passed, looked=f"{counts.trades:,} trades", first=tally.first(GHOSTS))
     if judge.one_sided:
-        patient.tell("one-sided books", judge.one_sided)
+        patient.tell(ONE_SIDED, judge.one_sided, looked=looked, first=tally.first(ONE_SIDED))
     if judge.continuous:
-        patient.count("events whose fills of resting orders are not its trades", judge.uneven, f"of {judge.continuous:,} with trades")
+        looked = f"{judge.continuous:,} events with trades, auctions left out"
+        patient.count(UNEVEN, judge.uneven, looked=looked, first=tally.first(UNEVEN))
+    if counts.halts:
+        patient.tell("changes of the trading state", counts.halts, note="halts, resumptions and the like")
     turns = counts.of(mark.IN_TURN) + counts.of(mark.OUT_OF_TURN)
     if turns:
         passed = counts.of(mark.PASSED)
         note = f"of {turns:,} fills of resting orders"
         note += f"; {passed:,} passed over orders withdrawn in the same event (self-trade prevention)" if passed else ""
-        patient.tell("first in, first out", counts.of(mark.IN_TURN) / turns, "%", note)
+        patient.tell("first in, first out", counts.of(mark.IN_TURN) / turns, "%", note, first=tally.first("out of turn"))
     if counts.of(mark.REFRESHED):
         patient.tell("iceberg refreshes", counts.of(mark.REFRESHED))
 
 
-def _tell_volume(patient: Patient, counts: OrderCounts) -> None:
+def tell_volume(patient: Patient, counts: OrderCounts) -> None:
     patient.tell("trades", counts.trades)
     patient.tell("volume", counts.volume)
+    if counts.crosses or counts.auctions:
+        patient.tell("auction prints", counts.crosses + counts.auctions)
     if counts.volume:
         patient.tell("share of hidden volume", counts.hidden / counts.volume, "%")
-    if counts.not_positive:
-        patient.tell("prices of 0 or below", counts.not_positive, note="usual for spreads, wrong for anything else")
-    if counts.large:
-        patient.tell("quantities of 2^31 or more", counts.large)
+    patient.tell_odd_numbers(counts.tally)
 
 
-# LOBSTER ---------------------------------------------------------------------------------------------------------------
-
-
-def examine_lobster(path: str, symbol: str, sure: bool, progress: Progress) -> Report:
-    """A LOBSTER day: its messages by themselves, and against its orderbook file where there is one."""
-    from core.markets.lobster import EXECUTION, find_source, read_messages
-    from core.markets.lobster_orders import order_events
-
-    source = find_source(path, symbol, sure=sure)
-    patient = Patient(path, "LOBSTER messages" + (" and orderbook" if source.orderbook else ""), symbol)
-    try:
-        progress(0.0, "reading messages")
-        events = read_messages(source)
-    except BadInput as error:
-        patient.broken(error)
-        return patient.report
-    clocks, counts = Clocks("midnight", "seconds with nine decimals"), OrderCounts()
-    messages = order_events(events)
-    clocks.see(messages.time, messages.received)
-    for part in whole_events(iter((messages,)), BLOCK):
-        counts.see(part)
-        progress(0.3 * counts.events / len(events), "looking at messages")
-    clocks.tell(patient)
-    _tell_ids(patient, counts, exact=False)
-    executions = int((events.type == EXECUTION).sum())
-    unseen = executions - counts.of(mark.IN_TURN) - counts.of(mark.OUT_OF_TURN)
-    patient.tell("executions of orders whose submission is not in the file", unseen, note=f"of {executions:,}")
-    turns = max(executions - unseen, 1)
-    patient.tell(
-        "out of turn when ghosts stay", counts.of(mark.OUT_OF_TURN) / turns, "%", "a book from messages alone keeps orders long gone"
-    )
-    _tell_volume(patient, counts)
-    _tell_replay(patient, path, symbol, executions, progress)
-    return patient.report
-
-
-def _tell_replay(patient: Patient, path: str, symbol: str, executions: int, progress: Progress) -> None:
-    """The checks of the replay, which holds messages and orderbook rows against each other."""
-    from core.simulation import record
-
-    progress(0.3, "holding messages against the orderbook")
-    try:
-        recording = record("order_book", {"file": path, "symbol": symbol, "format": "lobster"})
-    except BadInput as error:
-        patient.broken(error)
-        return
-    for check in recording.checks:
-        patient.judge(check.name, check.got, check.ok, note=check.oracle)
-    known, early = recording.fact("known_executions"), recording.fact("out_of_turn")
-    if isinstance(known, int):
-        note = f"of {executions:,}; they rested before the file begins, or came back from outside its depth"
-        patient.tell("executions of orders never seen resting", executions - known, note=note)
-    if isinstance(known, int) and isinstance(early, int) and known:
-        patient.tell("first in, first out", 1 - early / known, "%", f"of {known:,} executions of orders known to rest")
-    rebuilt = "ghost_orders" in recording.facts
-    if rebuilt:
-        patient.tell("ghost orders", recording.fact("ghost_orders"), note="orders that later messages show to be gone")
-    what = "none of what rested before" if rebuilt else "displayed minus known quantity stands in front as one lump"
-    patient.tell("what is known of queues", "estimated" if rebuilt else "lump", note=what)
+def _tell_queues(patient: Patient, counts: OrderCounts) -> None:
+    known, why = knowledge_of_queues(counts.tally[UNKNOWN])
+    patient.tell("what is known of queues", known, note=why, first=counts.tally.first(UNKNOWN))

@@ -13,13 +13,18 @@ import numpy as np
 
 from core.markets import engine_state as es
 from core.markets.auction import clearing
-from core.markets.engine_kernel import LIMIT, M_ACTION, M_PRICE, MESSAGE_WIDTH, OPEN, rows_at_most, work
+from core.markets.engine_codes import LIMIT, M_ACTION, M_PRICE, MESSAGE_WIDTH, OPEN
+from core.markets.engine_kernel import rows_at_most, work
 from core.markets.engine_snapshot import SNAPSHOT_WIDTH, queues_from_best, restore, snapshot, totals
-from core.markets.price_index import DEPTH, grown, table
+from core.markets.order_ids import place_of, roomy_ids
+from core.markets.price_pages import roomy_index
 from core.markets.reports import ACTIONS, BUY, KINDS, SELF_TRADES, ModifyRule, PostOnlyRule, SelfTrade
+from core.markets.rows import chained, longer, zeros
 
 BLOCK = 1 << 11
 """Messages handed to the kernel at once, few enough that their reports stay in the processor's cache; arrays may grow between blocks."""
+SKIPPED_BLOCK = 1 << 13
+"""As many when nobody reads the reports."""
 
 
 class Rules(NamedTuple):
@@ -64,18 +69,14 @@ class Engine:
     def __init__(self, rules: Rules | None = None, *, room: int = 1024) -> None:
         self.rules = rules or Rules()
         scalars = np.zeros(es.SCALARS, dtype=np.int64)
-        scalars[[es.S_FREE_ORDER, es.S_FREE_LEVEL]] = -1
-        scalars[es.S_BEST : es.S_BEST + 4] = -1
         scalars[[es.S_LAST, es.S_LOW, es.S_HIGH]] = es.NONE
         scalars[es.S_CLEARED] = -1
         scalars[es.S_MODIFY_RULE] = self.rules.modify_rule == "keep_on_decrease"
         scalars[es.S_SLIDE] = self.rules.post_only == "slide"
         scalars[es.S_SELF_TRADE] = SELF_TRADES.index(self.rules.self_trade)
         scalars[es.S_LOWEST] = self.rules.lowest
-        none = np.zeros((0, es.ORDER_WIDTH), dtype=np.int64)
-        self.state = es.State(
-            scalars, none, none.copy(), table(1), table(1), table(1), none[:, : es.STOP_WIDTH].copy(), np.zeros(0, dtype=np.int64)
-        )
+        none = zeros(0)
+        self.state = es.State(scalars, none, none, none, none, none.astype(np.int32), none, none)
         self._out = np.empty((0, es.REPORT_WIDTH), dtype=np.int64)
         self._make_room(room)
 
@@ -91,7 +92,7 @@ class Engine:
 
     def best(self, side: int) -> int | None:
         level = int(self.state.scalars[es.S_BEST + (0 if side == BUY else 1)])
-        return None if level < 0 else int(self.state.levels[level, es.L_PRICE])
+        return int(self.state.levels[level + es.L_PRICE]) if level else None
 
     @property
     def depth(self) -> tuple[int, int]:
@@ -105,13 +106,17 @@ class Engine:
         """
         if messages.ndim != 2 or len(messages) != MESSAGE_WIDTH or messages.dtype != np.int64:
             raise ValueError(f"messages are int64 columns ({MESSAGE_WIDTH}, n), not {messages.dtype} {messages.shape}")
+        yield from self._blocks(messages, after, BLOCK)
+
+    def _blocks(self, messages: np.ndarray, after: np.ndarray | None, size: int) -> Iterator[tuple[int, int, np.ndarray]]:
         nobody = np.empty((0, es.AFTER_WIDTH), dtype=np.int64) if after is None else after
         first, end = 0, messages.shape[1]
+        self.state.scalars[es.S_KEEP] = size == BLOCK
         while first < end:
-            block = min(BLOCK, end - first)
+            block = min(size, end - first)
             self._make_room(block)
             self.state.scalars[es.S_REPORTS] = 0
-            done = work(self.state, messages, first, first + block, self._out, nobody)
+            done = work(self.state, messages, first, first + block, self._out.reshape(-1), nobody)
             yield first, done, self._out[: self.state.scalars[es.S_REPORTS]]
             first = done
             if first < end and messages[M_ACTION, first] == OPEN:
@@ -124,7 +129,7 @@ class Engine:
 
     def skip(self, messages: np.ndarray) -> None:
         """Work through ``messages`` for their effect alone."""
-        for _ in self.run(messages):
+        for _ in self._blocks(messages, None, SKIPPED_BLOCK):
             pass
 
     def levels(self, side: int, depth: int, longest: int = 1 << 62) -> list[QueueLevel]:
@@ -136,6 +141,10 @@ class Engine:
             first = end
         return found
 
+    def rests(self, order_id: int) -> bool:
+        """Whether an order is in the book or a stop of that id waits."""
+        return bool(self.state.ids[place_of(self.state.ids, self.state.orders, order_id)])
+
     def snapshot(self) -> tuple[np.ndarray, np.ndarray]:
         """Everything that can matter later: (scalars, orders), the orders (resting, SNAPSHOT_WIDTH) queue by queue."""
         rows = np.empty((self.resting, SNAPSHOT_WIDTH), dtype=np.int64)
@@ -146,7 +155,9 @@ class Engine:
     def from_snapshot(cls, rules: Rules, scalars: np.ndarray, rows: np.ndarray) -> Engine:
         """An engine that goes on where `snapshot` was taken."""
         engine = cls(rules, room=len(rows) + 64)
-        restore(engine.state, rows)
+        done = 0
+        while (done := restore(engine.state, rows, done)) < len(rows):
+            engine._make_room(len(rows) - done)
         for kept in (es.S_SEQ, es.S_STATE, es.S_LAST, es.S_ARRIVALS, es.S_TRADES, es.S_VOLUME, es.S_CROSSED, es.S_WAITING):
             engine.state.scalars[kept] = scalars[kept]
         return engine
@@ -165,44 +176,22 @@ class Engine:
         """Room for whatever ``messages`` can add: one order each, a level each, and a level for each stop they trigger."""
         state, scalars = self.state, self.state.scalars
         orders = int(scalars[es.S_ORDERS]) + messages + 1
-        levels = int(scalars[es.S_LEVELS] + scalars[es.S_WAITING]) + messages + 1
-        rows = _chained(state.orders, orders, scalars, es.S_FREE_ORDER, es.O_NEXT)
+        waiting, used = int(scalars[es.S_WAITING]), int(scalars[es.S_LEVELS])
+        words, pages = roomy_index(state.words, state.pages, max(used // 4, 64) + waiting)
+        rows = chained(state.orders, orders, es.ORDER_WIDTH, scalars, es.S_FREE_ORDER, es.O_NEXT)
         self.state = es.State(
             scalars,
             rows,
-            _chained(state.levels, levels, scalars, es.S_FREE_LEVEL, es.L_HEAD),
-            grown(state.ids, orders),
-            grown(state.prices, levels),
-            grown(state.words, int(scalars[es.S_WORDS]) + DEPTH * (messages + int(scalars[es.S_WAITING]) + 1)),
-            _longer(state.stops, len(rows)),
-            state.wave if len(state.wave) >= orders else np.zeros(2 * orders, dtype=np.int64),
+            chained(state.levels, used + messages + waiting + 1, es.LEVEL_WIDTH, scalars, es.S_FREE_LEVEL, es.L_HEAD),
+            roomy_ids(state.ids, orders),
+            words,
+            pages,
+            longer(state.stops, len(rows)),
+            longer(state.wave, orders),
         )
         reports = 2 * (rows_at_most(scalars) + 4 * messages)
         if len(self._out) < reports:
             self._out = np.empty((2 * reports, es.REPORT_WIDTH), dtype=np.int64)  # never touched beyond what is written
-
-
-def _longer(rows: np.ndarray, needed: int) -> np.ndarray:
-    """``rows`` with zeros behind, ``needed`` in all and at least twice as many as before; they begin at a cache line."""
-    old, width = rows.shape
-    if old >= needed:
-        return rows
-    room = max(needed, 2 * old)
-    space = np.zeros(room * width + 8, dtype=np.int64)
-    skip = (-space.ctypes.data % 64) // 8
-    longer = space[skip : skip + room * width].reshape(room, width)
-    longer[:old] = rows
-    return longer
-
-
-def _chained(rows: np.ndarray, needed: int, scalars: np.ndarray, free: int, link: int) -> np.ndarray:
-    """As `_longer`; the new rows join the chain of free ones that ``scalars[free]`` begins."""
-    old, longer = len(rows), _longer(rows, needed)
-    if len(longer) > old:
-        longer[old:, link] = np.arange(old + 1, len(longer) + 1)
-        longer[-1, link] = scalars[free]
-        scalars[free] = old
-    return longer
 
 
 def stream_messages(columns: dict[str, np.ndarray], first: int = 0, end: int | None = None) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 
 from core.markets import reports as say
 from core.markets.compiled import compiled
-from core.markets.engine_kernel import CANCEL, SUBMIT
+from core.markets.engine_codes import CANCEL, SUBMIT
 from core.markets.engine_state import (
     ACCEPTED,
     CANCELLED,

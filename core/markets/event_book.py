@@ -1,34 +1,57 @@
 """A book kept from market-by-order events: which orders rest at which price, in which order, and what each event did to it.
 
 It believes the file: nothing is matched here. What the file says that cannot be (an unknown order, an id used twice) is
-counted and marked, never repaired in silence.
+counted and marked, never repaired in silence. The work is done by `core.markets.event_kernel`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from typing import TYPE_CHECKING
+import math
 
 import msgspec
+import numpy as np
 
-from core.markets.readers.forms import ADD, CANCEL, CLEAR, DELETE, EXECUTE, FILL, MODIFY, TRADE, OrderEvents
+from core.errors import BadInput
+from core.markets import event_kernel as kernel
+from core.markets import event_queues as queues
+from core.markets.event_kernel import (
+    DUPLICATE,
+    FILLED,
+    IN_TURN,
+    KEPT,
+    NO_PRICE,
+    OUT_OF_TURN,
+    OWN_FILL,
+    PASSED,
+    REFRESHED,
+    TOO_MUCH,
+    UNKNOWN,
+)
+from core.markets.hashed import EMPTY, find, grown, table
+from core.markets.keyframes import Packed
+from core.markets.price_pages import level_at, rank_of, roomy_index
+from core.markets.readers.forms import ADD, MODIFY, OrderEvents
+from core.markets.rows import chained, zeros
 
-if TYPE_CHECKING:
-    import numpy as np
+__all__ = [
+    "DUPLICATE", "FILLED", "IN_TURN", "KEPT", "NO_PRICE", "OUT_OF_TURN", "OWN_FILL", "PASSED", "REFRESHED", "TOO_MUCH", "UNKNOWN",
+    "Effects", "EventBook", "Keyframe",
+]  # fmt: skip
+# What an event turned out to be (marks): about an order that is not there; an add of an id that rests already; a resting order
+# executed as the first or not as the first of its price; a fill that names the aggressor's own order; a cancel or modify that
+# books fills told before; a modify that keeps its place; one that refreshes an iceberg; more taken than rested; a fill in turn
+# that passed over orders withdrawn in the same exchange event (self-trade prevention).
 
-NO_PRICE = -(2**63)
-(UNKNOWN, DUPLICATE, IN_TURN, OUT_OF_TURN, OWN_FILL, FILLED, KEPT, REFRESHED, TOO_MUCH, PASSED) = (1 << bit for bit in range(10))
-"""What an event turned out to be: about an order that is not there; an add of an id that rests already; a resting order
-executed as the first or not as the first of its price; a fill that names the aggressor's own order; a cancel or modify that
-books fills told before; a modify that keeps its place; one that refreshes an iceberg; more taken than rested; a fill in turn
-that passed over orders withdrawn in the same exchange event (self-trade prevention)."""
+PIECE = 1 << 13
+"""Events in one compiled call: a millisecond or less, without the interpreter's lock."""
+_NOTHING = np.zeros((kernel.OUT, 0), dtype=np.int64)
 
 
 class Effects(msgspec.Struct, frozen=True):
     """What each event of a block did, columns (events,). ``bid`` and ``ask`` are `NO_PRICE` where a side is empty.
 
-    level_before and level: the quantity at the event's own side and price; side and price: of the order, where the event
-    itself does not carry them; bids and asks: the quantity of a whole side.
+    bids and asks: the quantity of a whole side; level_before and level: the quantity at the event's own side and price; side
+    and price: the order's, where the event itself does not carry them (a modify's price is its new one).
     """
 
     bid: np.ndarray
@@ -43,244 +66,264 @@ class Effects(msgspec.Struct, frozen=True):
 
 
 class EventBook:
-    """``orders[id]`` is [side, price, quantity]; the queue of a price keeps its orders in arrival order, front first."""
+    """The orders that rest, each in the queue of its price. ``dense``: order ids are 0, 1, … below that number; None: any 64-bit ids."""
 
-    def __init__(self) -> None:
-        self.orders: dict[int, list[int]] = {}
-        self.queues: dict[int, dict[int, dict[int, None]]] = {1: {}, -1: {}}
-        self.levels: dict[int, dict[int, int]] = {1: {}, -1: {}}
-        self.totals: dict[int, int] = {1: 0, -1: 0}
-        self._ranks: dict[int, list[int]] = {1: [], -1: []}
-        self._told: dict[int, int] = {}  # fills of this exchange event that no cancel or modify has booked yet
-        self._taker = 0
-        self._filled: dict[int, int] = {}  # all fills of this exchange event
-        self._withdrawn: set[int] = set()
-        self.row = 0  # of the event being applied, in its block
-        self.early: list[tuple[int, list[tuple[int, int]]]] = []  # (row, orders in front with their quantity) of fills to judge
+    def __init__(self, dense: int | None = None) -> None:
+        self.dense = dense is not None
+        self.scalars = np.zeros(queues.SCALARS, dtype=np.int64)
+        self.scalars[queues.T_UNIT] = 1
+        self.ids, self.spots = _places(1), table(1)
+        self.orders, self.names = zeros(queues.ORDER_WIDTH * ((dense or 0) + 1)), np.arange(-1, dense or 0)
+        self.levels, self.words, self.pages = zeros(0), zeros(0), np.zeros(0, dtype=np.int32)
+        self.happened = np.zeros((0, 5), dtype=np.int64)
+        self.early, self.front = np.zeros((64, 3), dtype=np.int64), np.zeros((256, 2), dtype=np.int64)
+        self._levels()
+        self._unit_known = False
+
+    def _orders(self, count: int) -> None:
+        """The first ``count`` rows are about to be written, all others are free."""
+        self.scalars[[queues.T_ORDERS, queues.T_FREE]] = 0
+        if self.dense:
+            self.orders[queues.E_LEVEL :: queues.ORDER_WIDTH] = 0
+            return
+        self.orders = zeros(0)
+        self._room_for_orders(count + PIECE)
+        self.scalars[queues.T_FREE] = (count + 1) * queues.ORDER_WIDTH
+
+    def _levels(self) -> None:
+        """No level yet."""
+        self.levels, self.words, self.pages = zeros(0), zeros(0), np.zeros(0, dtype=np.int32)
+        reset = (queues.T_BEST, queues.T_BEST_ASK, queues.T_SEEN_LEVEL, queues.T_FREE_LEVEL, queues.T_LEVELS, queues.T_BIDS, queues.T_ASKS)
+        self.scalars[list(reset)] = 0
+
+    # looking ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def unit(self) -> int:
+        """All prices are multiples of it."""
+        return int(self.scalars[queues.T_UNIT])
+
+    @property
+    def resting(self) -> int:
+        """How many orders rest."""
+        return int(self.scalars[queues.T_ORDERS])
+
+    @property
+    def unknown(self) -> int:
+        """Events so far about orders that were not there."""
+        return int(self.scalars[queues.T_UNKNOWN])
+
+    @property
+    def complete(self) -> bool:
+        """Whether no exchange event is open: nothing is known that is not in the queues."""
+        return not self.scalars[queues.T_TAKER] and not self.scalars[queues.T_HAPPENED]
+
+    def total(self, side: int) -> int:
+        """The quantity of a whole side."""
+        return int(self.scalars[queues.T_BIDS if side > 0 else queues.T_ASKS])
 
     def best(self, side: int) -> int:
         """The best price of a side, `NO_PRICE` when it is empty."""
-        ranks = self._ranks[side]
-        return ranks[-1] * side if ranks else NO_PRICE
+        level = int(self.scalars[queues.T_BEST if side > 0 else queues.T_BEST_ASK])
+        return int(self.levels[level + queues.V_PRICE]) * self.unit if level else NO_PRICE
 
-    def prices(self, side: int, count: int) -> list[int]:
-        """The best ``count`` prices of a side, best first."""
-        return [rank * side for rank in self._ranks[side][: -count - 1 : -1]]
+    def shown(self, side: int, levels: int, orders: int) -> list[tuple[int, int, list[tuple[int, int]]]]:
+        """(price, quantity, the first ``orders`` of its queue as (id, quantity)) of the best levels, best first."""
+        found, queue = np.zeros((levels, 4), dtype=np.int64), np.zeros((levels * orders, 2), dtype=np.int64)
+        book = 0 if side > 0 else 1
+        count = queues.from_best(self.scalars, self.orders, self.names, self.levels, self.words, self.pages, book, found, queue)
+        unit = self.unit
+        return [
+            (price * unit, size, list(map(tuple, queue[row * orders : row * orders + told].tolist())))
+            for row, (price, size, told, _) in enumerate(found[:count].tolist())
+        ]
+
+    def depth(self, side: int, levels: int | None = None) -> list[tuple[int, int]]:
+        """(price, quantity) of the best levels (of all of them), best first."""
+        count = int(self.scalars[queues.T_LEVELS]) if levels is None else levels
+        return [(price, size) for price, size, _ in self.shown(side, count, 0)]
 
     def queue(self, side: int, price: int) -> list[tuple[int, int]]:
         """(order id, quantity) at a price, front first."""
-        return [(order, self.orders[order][2]) for order in self.queues[side].get(price, ())]
+        scaled, rest = divmod(price, self.unit)
+        if rest or abs(scaled) >= queues.FURTHEST:
+            return []
+        book = 0 if side > 0 else 1
+        level = int(level_at(self.words, self.pages, book, rank_of(book, scaled)))
+        slot = int(self.levels[level + queues.V_HEAD]) if level else 0
+        found = []
+        while slot:
+            found.append((int(self.names[slot // queues.ORDER_WIDTH]), int(self.orders[slot + queues.E_SIZE])))
+            slot = int(self.orders[slot + queues.E_NEXT])
+        return found
 
-    def apply(self, action: int, order: int, side: int, price: int, size: int) -> int:
-        """Take one event; returns the marks (`UNKNOWN`, …) that describe it."""
-        marks = 0
-        if action == ADD:
-            if order in self.orders:
-                marks = DUPLICATE
-                self._remove(order)
-            if side and size > 0:
-                self._insert(order, side, price, size)
-        elif action in (CANCEL, DELETE):
-            marks = self._cancel(order, size if action == CANCEL else -1)
-        elif action == MODIFY:
-            marks = self._modify(order, side, price, size)
-        elif action == EXECUTE:
-            marks = self._turn(order)
-            if not marks & UNKNOWN:
-                marks |= self._cancel(order, size)
-        elif action == FILL:
-            if side and side == self._taker:
-                marks = OWN_FILL
-            else:  # without a side it is an auction's, which has no turns
-                marks = self._turn(order, wait=True) if side else 0
-                self._told[order] = self._told.get(order, 0) + size
-                self._filled[order] = self._filled.get(order, 0) + size
-        elif action == TRADE:
-            self._taker = side
-        elif action == CLEAR:
-            self.clear()
-        return marks
+    # writing ---------------------------------------------------------------------------------------------------------
 
-    def end_event(self) -> list[tuple[int, int]]:
-        """The exchange's event is complete. Returns (row, marks) of its fills that had orders in front.
+    def run(self, events: OrderEvents) -> Effects:
+        """Apply a block and say what each of its events did. BadInput for a price that fits no grid with the others."""
+        out = np.empty((kernel.OUT, len(events)), dtype=np.int64)
+        self.early[:, 0] = -1  # rows of the block before are published
+        self.apply(events.action, events.side, events.order, events.price, events.size, events.last, out)
+        return Effects(*out)
 
-        Fills of one event are told in any order, so those in front may have traded in the same event, or left it.
-        """
-        judged = []
-        for row, front in self.early:
-            behind = [order for order, quantity in front if self._filled.get(order, 0) < quantity]
-            waits = any(order not in self._withdrawn for order in behind)
-            judged.append((row, OUT_OF_TURN if waits else IN_TURN | (PASSED if behind else 0)))
-        self._taker = 0
-        if self._filled or self._withdrawn:
-            self._told.clear()
-            self._filled.clear()
-            self._withdrawn.clear()
-            self.early.clear()
-        return judged
+    def apply(
+        self, action: np.ndarray, side: np.ndarray, order: np.ndarray, price: np.ndarray, size: np.ndarray,
+        last: np.ndarray | None = None, out: np.ndarray = _NOTHING,
+    ) -> None:  # fmt: skip
+        """Columns (events,) of codes, sides (+1 buy, -1 sell), ids, prices, quantities, and where an exchange's event ends."""
+        end, at = len(action), 0
+        kinds = ((action, np.int8), (order, np.int64), (side, np.int8), (price, np.int64), (size, np.int64))
+        columns = [_column(values, kind) for values, kind in kinds]
+        columns.append(np.ones(end, dtype=np.bool_) if last is None else _column(last, np.bool_))
+        while at < end:
+            if not self._unit_known:
+                self._find_unit(columns, at)
+            stop = min(at + PIECE, end)
+            self._make_room(stop - at)
+            at = kernel.replay(
+                self.scalars, self.orders, self.names, self.levels, self.words, self.pages, self.ids, self.happened, self.spots,
+                self.early, self.front, self.dense, *columns, at, stop, out,
+            )  # fmt: skip
+            if self.scalars[queues.T_WHY] == kernel.NEEDS_UNIT:
+                self._find_unit(columns, at)
+            elif self.scalars[queues.T_WHY] == kernel.NEEDS_ROOM:
+                need = int(self.scalars[queues.T_NEED])
+                if self.scalars[queues.T_EARLY] >= len(self.early):
+                    self.early = _longer(self.early, len(self.early))
+                if self.scalars[queues.T_FRONT] + need > len(self.front):
+                    self.front = _longer(self.front, max(len(self.front), need))
 
-    def clear(self) -> None:
-        self.orders.clear()
-        for side in (1, -1):
-            self.queues[side].clear()
-            self.levels[side].clear()
-            self._ranks[side].clear()
-            self.totals[side] = 0
+    def _find_unit(self, columns: list[np.ndarray], first: int) -> None:
+        """The largest unit that all prices so far, and those that come to rest soon after event ``first``, are multiples of."""
+        soon = slice(first, first + PIECE)
+        action, side, price, size = columns[0][soon], columns[2][soon], columns[3][soon], columns[4][soon]
+        rests = np.flatnonzero((((action == ADD) & (side != 0)) | (action == MODIFY)) & (size > 0))
+        if not len(rests):
+            return
+        rows = self._resting()
+        prices = price[rests]
+        unit = _common(prices, self.unit if self._unit_known else 0)
+        far = max(int(prices.max()), int(prices.min()), key=abs)
+        held = int(np.abs(rows[:, 2]).max()) * self.unit if len(rows) else 0
+        if max(abs(far), held) >= unit * queues.FURTHEST:
+            at = int(rests[int((prices == far).argmax())])
+            found = f"{far} beside a step of {unit}, in the file's own unit"
+            raise BadInput(f"the price of order {columns[1][first + at]}", found, "prices less than 2^40 steps from 0")
+        self._unit_known = True
+        if unit == self.unit:
+            return
+        rows[:, 2] *= self.unit // unit if len(rows) else 1
+        self._reload(rows, unit)
 
-    def _cancel(self, order: int, size: int) -> int:
-        mine = self.orders.get(order)
-        if mine is None:
-            return UNKNOWN
-        marks = FILLED if order in self._told else 0
-        if not marks and self._taker:
-            self._withdrawn.add(order)
-        left = mine[2]
-        if size < 0 or size >= left:
-            if size > left:
-                marks |= TOO_MUCH
-            self._remove(order)
-        else:
-            mine[2] = left - size
-            self.levels[mine[0]][mine[1]] -= size
-            self.totals[mine[0]] -= size
-        return marks
+    def _reload(self, rows: np.ndarray, unit: int) -> None:
+        """Exactly these orders (id, side, price in ``unit``, size), each queue from its front."""
+        self.scalars[queues.T_UNIT] = unit
+        self._unit_known = True
+        count = len(rows)
+        self.ids[:] = 0
+        self._levels()
+        self._orders(count)
+        done = 0
+        while done < count:
+            self._room_for_levels(count - done)
+            done = queues.load(self.scalars, self.orders, self.names, self.levels, self.words, self.pages, self.ids, self.dense, rows, done)
 
-    def _modify(self, order: int, side: int, price: int, size: int) -> int:
-        mine = self.orders.get(order)
-        if mine is None:
-            if side and size > 0:
-                self._insert(order, side, price, size)
-            return UNKNOWN
-        told = self._told.pop(order, 0)
-        marks = FILLED if told else 0
-        old_side, old_price, old = mine
-        side = side or old_side
-        if side == old_side and price == old_price and 0 < size <= max(old - told, 0):
-            mine[2] = size
-            self.levels[side][price] += size - old
-            self.totals[side] += size - old
-            return marks | KEPT
-        if told and price == old_price and size > old - told:
-            marks |= REFRESHED
-        self._remove(order)
-        if size > 0:
-            self._insert(order, side, price, size)
-        return marks
+    def _forget(self) -> None:
+        """No exchange event is open."""
+        if self.scalars[queues.T_HAPPENED]:
+            self.spots[:, 0] = EMPTY
+        self.scalars[[queues.T_TAKER, queues.T_HAPPENED, queues.T_EARLY, queues.T_FRONT]] = 0
 
-    def _turn(self, order: int, *, wait: bool = False) -> int:
-        """Whether ``order`` is the first of its price; with ``wait`` the verdict on one that is not comes with `end_event`."""
-        mine = self.orders.get(order)
-        if mine is None:
-            return UNKNOWN
-        front = []
-        for other in self.queues[mine[0]][mine[1]]:
-            if other == order:
-                break
-            if self._filled.get(other, 0) < self.orders[other][2]:
-                front.append((other, self.orders[other][2]))
-        if not front:
-            return IN_TURN
-        if not wait:
-            return OUT_OF_TURN
-        self.early.append((self.row, front))
-        return 0
+    def _resting(self) -> np.ndarray:
+        rows = np.zeros((self.resting, 4), dtype=np.int64)
+        queues.resting(self.scalars, self.orders, self.names, self.levels, self.words, self.pages, rows)
+        return rows
 
-    def _insert(self, order: int, side: int, price: int, size: int) -> None:
-        self.orders[order] = [side, price, size]
-        levels = self.levels[side]
-        if price in levels:
-            levels[price] += size
-            self.queues[side][price][order] = None
-        else:
-            levels[price] = size
-            self.queues[side][price] = {order: None}
-            insort(self._ranks[side], side * price)
-        self.totals[side] += size
+    def _make_room(self, events: int) -> None:
+        self._room_for_levels(events)
+        happened = int(self.scalars[queues.T_HAPPENED]) + events
+        if len(self.happened) < happened:
+            self.happened = _longer(self.happened, max(happened, 2 * len(self.happened)) - len(self.happened))
+        if len(self.spots) < 2 * happened:
+            self.spots = grown(self.spots, happened)
+            held = self.happened[: int(self.scalars[queues.T_HAPPENED])]
+            held[:, kernel.H_PLACE] = [int(find(self.spots, order)) for order in held[:, kernel.H_ORDER].tolist()]
+        self._room_for_orders(events)
 
-    def _remove(self, order: int) -> None:
-        side, price, size = self.orders.pop(order)
-        queue = self.queues[side][price]
-        del queue[order]
-        self.totals[side] -= size
-        if queue:
-            self.levels[side][price] -= size
-        else:
-            del self.queues[side][price]
-            del self.levels[side][price]
-            ranks = self._ranks[side]
-            del ranks[bisect_left(ranks, side * price)]
+    def _room_for_levels(self, more: int) -> None:
+        """Rows for ``more`` levels, and places for as many as are likely; the kernel says when these are used up."""
+        used = int(self.scalars[queues.T_LEVELS])
+        self.words, self.pages = roomy_index(self.words, self.pages, max(used // 4, 64))
+        self.levels = chained(self.levels, used + more, queues.LEVEL_WIDTH, self.scalars, queues.T_FREE_LEVEL, queues.V_HEAD)
+
+    def _room_for_orders(self, more: int) -> None:
+        if self.dense:
+            return
+        resting = self.resting + more
+        self.orders = chained(self.orders, resting, queues.ORDER_WIDTH, self.scalars, queues.T_FREE, queues.E_NEXT)
+        rows = len(self.orders) // queues.ORDER_WIDTH
+        if len(self.names) < rows:
+            self.names = np.concatenate([self.names, np.zeros(rows - len(self.names), dtype=np.int64)])
+        if len(self.ids) < 2 * resting:
+            larger = _places(2 * resting)
+            queues.refill_ids(self.ids, larger, self.names)
+            self.ids = larger
 
     # keyframes -------------------------------------------------------------------------------------------------------
 
-    def keep(self) -> Keyframe:
-        """All orders in the order of their queues, as arrays."""
-        import numpy as np
-
-        ids = [order for side in (1, -1) for queue in self.queues[side].values() for order in queue]
-        rows = np.array([self.orders[order] for order in ids], dtype=np.int64).reshape(-1, 3)
-        return Keyframe(np.array(ids, dtype=np.int64), rows[:, 0].astype(np.int8), rows[:, 1].copy(), rows[:, 2].copy())
-
-    @classmethod
-    def restore(cls, frame: Keyframe) -> EventBook:
-        """The book that ``frame`` was kept of."""
-        import numpy as np
-
-        book = cls()
-        if not len(frame.order):
-            return book
-        ids, sides, prices = frame.order.tolist(), frame.side.tolist(), frame.price.tolist()
-        book.orders = dict(zip(ids, map(list, zip(sides, prices, frame.size.tolist(), strict=True)), strict=True))
-        starts = np.flatnonzero(np.diff(frame.price, prepend=frame.price[0] - 1) | np.diff(frame.side, prepend=0))
-        sums = np.add.reduceat(frame.size, starts).tolist()
-        begins = starts.tolist()
-        for first, end, total in zip(begins, [*begins[1:], len(ids)], sums, strict=True):
-            side, price = sides[first], prices[first]
-            book.queues[side][price] = dict.fromkeys(ids[first:end])
-            book.levels[side][price] = total
-            book.totals[side] += total
-        for side in (1, -1):
-            book._ranks[side] = sorted(side * price for price in book.levels[side])
-        return book
-
-    def run(self, events: OrderEvents) -> Effects:
-        """Apply a block and say what each of its events did."""
-        import numpy as np
-
-        out: list[tuple[int, ...]] = []
-        judged: list[tuple[int, int]] = []
-        self.early = [(-1, front) for _, front in self.early]  # rows of the block before are published
-        columns = [c.tolist() for c in (events.action, events.order, events.side, events.price, events.size, events.last)]
-        orders, levels, ranks, totals = self.orders, self.levels, self._ranks, self.totals
-        bids, asks = ranks[1], ranks[-1]
-        for row, (action, order, side, price, size, last) in enumerate(zip(*columns, strict=True)):
-            self.row = row
-            at_side, at_price = side, price
-            if action not in (ADD, TRADE, FILL) and (not side or action != MODIFY):
-                mine = orders.get(order)
-                if mine is not None and (not side or action != MODIFY):
-                    at_side, at_price = mine[0], mine[1]
-            before = levels[at_side].get(at_price, 0) if at_side else 0
-            marks = self.apply(action, order, side, price, size)
-            if last:
-                judged += self.end_event()
-            after = levels[at_side].get(at_price, 0) if at_side else 0
-            out.append(
-                (
-                    bids[-1] if bids else NO_PRICE, -asks[-1] if asks else NO_PRICE, totals[1], totals[-1],
-                    before, after, at_side, at_price, marks,
-                )
-            )  # fmt: skip
-        table = np.array(out, dtype=np.int64).reshape(-1, 9)
-        for row, marks in judged:
-            if row >= 0:
-                table[row, 8] |= marks
-        return Effects(*(np.ascontiguousarray(column) for column in table.T))
+    def snapshot(self) -> Keyframe:
+        """Everything that the next event depends on."""
+        told = self.happened[: int(self.scalars[queues.T_HAPPENED]), kernel.H_ORDER : kernel.H_BITS + 1]
+        return Keyframe(self.unit if self._unit_known else 0, int(self.scalars[queues.T_TAKER]), Packed(self._resting()), told.copy())
 
 
 class Keyframe(msgspec.Struct, frozen=True):
-    """A book where an exchange's event is complete: its orders (orders,), each queue from its front."""
+    """A book between two events: its orders, the side of the taker at work and what happened in an exchange event that is still open."""
 
-    order: np.ndarray
-    side: np.ndarray
-    price: np.ndarray
-    size: np.ndarray
+    unit: int
+    taker: int
+    orders: Packed
+    happened: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        return self.orders.nbytes + self.happened.nbytes
+
+    def restore(self, old: EventBook | None = None) -> EventBook:
+        """The book this was taken of; ``old``, if given, is given up for it, which spares the making of its tables."""
+        book = old or EventBook()
+        book._forget()
+        book._reload(self.orders.unpack(), self.unit or 1)
+        book._unit_known = self.unit > 0
+        book.scalars[queues.T_TAKER] = self.taker
+        if len(self.happened):
+            book._make_room(len(self.happened))
+            for order, told, filled, bits in self.happened.tolist():
+                row = kernel.happening(book.scalars, book.happened, book.spots, order)
+                book.happened[row, kernel.H_TOLD : kernel.H_BITS + 1] = told, filled, bits
+        return book
+
+
+def _column(values: np.ndarray, kind: type) -> np.ndarray:
+    """``values`` as the kernel takes them, copied only where they are of another kind or cannot be written."""
+    column: np.ndarray = np.ascontiguousarray(values, dtype=kind)
+    return column if column.flags.writeable else column.copy()
+
+
+def _common(prices: np.ndarray, unit: int) -> int:
+    """The largest number that divides ``unit`` (0: any) and all prices; 1 where there is none."""
+    rest = prices
+    while len(rest) and unit != 1:
+        unit = math.gcd(unit, int(np.gcd.reduce(rest[:64])))
+        rest = rest[64:]
+        rest = rest[rest % unit != 0] if unit else rest[rest != 0]
+    return unit or 1
+
+
+def _places(orders: int) -> np.ndarray:
+    """An empty hash table of orders' rows, at half load with so many."""
+    return np.zeros(max(64, 1 << (2 * orders - 1).bit_length()), dtype=np.int32)
+
+
+def _longer(rows: np.ndarray, more: int) -> np.ndarray:
+    return np.concatenate([rows, np.zeros((more, rows.shape[1]), dtype=rows.dtype)])

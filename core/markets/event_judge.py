@@ -24,7 +24,10 @@ class EventJudge:
         self.uneven = 0
         self.passed = 0
         self.executed = 0
+        self.first_crossed = -1
+        self._events = 0
         self._waiting = 0  # crossed states since the last trade
+        self._first_waiting = -1
         self._open = (0, 0, 0, 0)
 
     def see(self, events: OrderEvents, effects: Effects) -> None:
@@ -47,32 +50,45 @@ class EventJudge:
             self.states += len(ends)
             self.one_sided += int((missing & (bid != ask)).sum())
             self.executed += int((hit > 0).sum())
-            self._auctions((bid >= ask) & ~missing, (traded > 0) | (hit > 0), printed > 0)
+            self._auctions((bid >= ask) & ~missing, (traded > 0) | (hit > 0), printed > 0, self._events + ends)
             self._better_prices(events, effects, ends)
             totals = [total - total[ends[-1]] for total in totals]
             self._open = (0, 0, 0, 0)
+        self._events += len(events)
         self._open = tuple(int(total[-1]) + part for total, part in zip(totals, self._open, strict=True))  # type: ignore[assignment]
 
     def finish(self) -> None:
         """The file ends: what is crossed and waits for a trade is an auction's only if nothing has traded continuously before."""
-        if self.continuous or self.executed:
-            self.crossed += self._waiting
-        else:
-            self.in_auction += self._waiting
-        self._waiting = 0
+        self._decide(self.continuous + self.executed == 0)
 
-    def _auctions(self, crossed: np.ndarray, traded: np.ndarray, printed: np.ndarray) -> None:
-        """Crossed states belong to an auction if the next trade is an auction's print; the others count."""
+    def _decide(self, auction: bool) -> None:
+        """What is crossed and waits was an auction's, or was not."""
+        if auction:
+            self.in_auction += self._waiting
+        else:
+            self.crossed += self._waiting
+            if self._waiting and self.first_crossed < 0:
+                self.first_crossed = self._first_waiting
+        self._waiting, self._first_waiting = 0, -1
+
+    def _auctions(self, crossed: np.ndarray, traded: np.ndarray, printed: np.ndarray, ends: np.ndarray) -> None:
+        """Crossed states belong to an auction if the next trade is an auction's print; the others count. ``ends``: their events."""
         import numpy as np
 
-        for at in np.flatnonzero(crossed | traded).tolist():
-            if printed[at]:
-                self.in_auction += self._waiting
-                self._waiting = 0
-            elif traded[at]:
-                self.crossed += self._waiting
-                self._waiting = 0
-            self._waiting += bool(crossed[at])
+        before = 0
+        for at in np.flatnonzero(traded).tolist():
+            self._wait(crossed[before:at], ends[before:at])
+            self._decide(bool(printed[at]))
+            before = at
+        self._wait(crossed[before:], ends[before:])
+
+    def _wait(self, crossed: np.ndarray, ends: np.ndarray) -> None:
+        """Crossed states whose next trade is still to come."""
+        found = crossed.nonzero()[0]
+        if len(found):
+            self._waiting += len(found)
+            if self._first_waiting < 0:
+                self._first_waiting = int(ends[found[0]])
 
     def _better_prices(self, events: OrderEvents, effects: Effects, ends: np.ndarray) -> None:
         """Executions past a better price: after the event, orders still rest ahead of the worst price that traded."""
@@ -87,3 +103,11 @@ class EventJudge:
         after = np.where(side > 0, effects.bid[ends[at]], effects.ask[ends[at]])
         past = (after != NO_PRICE) & (side * (after - effects.price[hit]) > 0)
         self.passed += len(np.unique(at[past]))
+
+
+def knowledge_of_queues(unseen: int) -> tuple[str, str]:
+    """(what is known of queues, why) after ``unseen`` events about orders whose arrival was never told."""
+    if unseen:
+        note = "orders are named, but some rested before the file begins and are not in it: who stands in front is a lower bound"
+        return "estimated", note
+    return "exact", "every order is named, from a snapshot or an empty start"

@@ -1,210 +1,312 @@
-"""A book rebuilt from market-by-order events, compiled: every order in its queue, nothing matched.
+"""What market-by-order events do to the queues of `core.markets.event_queues`, compiled: a call works through a block of them.
 
-An event adds an order, takes lots off it, or gives it a new price and size. A level's row stays once it was used (as many
-as distinct prices seen); which ones are occupied the bitmap of `core.markets.price_index` knows, so that the best price is at
-hand after each event.
+Where it wants room, or another unit of prices, the call returns and says so (T_WHY).
 """
 
-# ruff: noqa: ANN001, ANN201, ANN202 - numba finds the types of the kernels
+# ruff: noqa: ANN001, ANN201, SIM109 - numba finds the types of the kernels
 from __future__ import annotations
 
-import numpy as np
+from core.markets.compiled import compiled, inlined
+from core.markets.event_queues import (
+    E_LEVEL,
+    E_NEXT,
+    E_PREV,
+    E_SIZE,
+    GOLDEN,
+    ORDER_WIDTH,
+    ROW,
+    T_ASKS,
+    T_BEST,
+    T_BEST_ASK,
+    T_BIDS,
+    T_CHANGES,
+    T_DUPLICATE,
+    T_EARLY,
+    T_FRONT,
+    T_HAPPENED,
+    T_NEED,
+    T_SEEN_CHANGES,
+    T_SEEN_FIRST,
+    T_SEEN_LEVEL,
+    T_TAKER,
+    T_UNIT,
+    T_UNKNOWN,
+    T_WHY,
+    V_BOOK,
+    V_HEAD,
+    V_PRICE,
+    V_SIZE,
+    append,
+    clear,
+    enter,
+    leave,
+    level_of,
+    off_the_grid,
+    place_of,
+    remove,
+    resize,
+    row_of,
+)
+from core.markets.hashed import find, lookup
+from core.markets.machine import prefetch
+from core.markets.price_pages import has_room
 
-from core.markets.compiled import compiled
-from core.markets.price_index import DEPTH, drop_at, find, grown, lookup, next_rank, occupy, price_of, rank_of, table, vacate
+ADD, CANCEL, MODIFY, CLEAR, TRADE, FILL, NONE, EXECUTE, DELETE = range(9)
+"""`core.markets.readers.forms` has the same codes; any other leaves the book alone."""
 
-ADD, CANCEL, MODIFY, CLEAR = range(4)
-"""Event codes; any other leaves the book alone."""
-E_LEVEL, E_SIZE, E_PREV, E_NEXT = range(4)
-V_PRICE, V_SIZE, V_HEAD, V_TAIL, V_BOOK, V_COUNT = range(6)
-(T_BEST, T_BEST_ASK, T_LEVELS, T_FREE, T_ORDERS, T_UNKNOWN, T_DUPLICATE, T_WORDS) = range(8)
+AHEAD, NEARER = 16, 8
+"""So many events before its turn an order is fetched from memory, and the orders in front of it and behind it."""
+DONE, NEEDS_UNIT, NEEDS_ROOM, NEEDS_LEVELS = range(4)
+"""Why a call returned."""
 
+H_PLACE, H_ORDER, H_TOLD, H_FILLED, H_BITS = range(5)
+WAS_TOLD, WAS_WITHDRAWN = 1, 2
+"""What happened to an order in this exchange event: fills that no cancel or modify has booked yet, all fills, and these bits."""
 
-@compiled
-def _append(scalars, orders, levels, prices, words, slot, book, price, size):  # type: ignore[no-untyped-def]
-    key = price << 2 | book
-    at = find(prices, key)
-    if prices[at, 0] == key:
-        level = prices[at, 1]
-    else:
-        level = scalars[T_LEVELS]
-        scalars[T_LEVELS] += 1
-        prices[at, 0] = key
-        prices[at, 1] = level
-        levels[level, V_PRICE], levels[level, V_BOOK] = price, book
-        levels[level, V_SIZE] = levels[level, V_COUNT] = 0
-        levels[level, V_HEAD] = levels[level, V_TAIL] = -1
-    tail = levels[level, V_TAIL]
-    orders[slot, E_LEVEL], orders[slot, E_SIZE], orders[slot, E_PREV], orders[slot, E_NEXT] = level, size, tail, -1
-    levels[level, V_TAIL] = slot
-    levels[level, V_SIZE] += size
-    levels[level, V_COUNT] += 1
-    if tail >= 0:
-        orders[tail, E_NEXT] = slot
-        return
-    levels[level, V_HEAD] = slot
-    rank = rank_of(book, price)
-    scalars[T_WORDS] += occupy(words, book, rank)
-    best = scalars[T_BEST + book]
-    if best < 0 or rank < rank_of(book, levels[best, V_PRICE]):
-        scalars[T_BEST + book] = level
-
-
-@compiled
-def _remove(scalars, orders, levels, prices, words, slot):  # type: ignore[no-untyped-def]
-    level, before, after = orders[slot, E_LEVEL], orders[slot, E_PREV], orders[slot, E_NEXT]
-    levels[level, V_SIZE] -= orders[slot, E_SIZE]
-    levels[level, V_COUNT] -= 1
-    orders[slot, E_LEVEL] = -1
-    if after >= 0:
-        orders[after, E_PREV] = before
-    else:
-        levels[level, V_TAIL] = before
-    if before >= 0:
-        orders[before, E_NEXT] = after
-        return
-    levels[level, V_HEAD] = after
-    if after >= 0:
-        return
-    book = levels[level, V_BOOK]
-    rank = rank_of(book, levels[level, V_PRICE])
-    if scalars[T_BEST + book] == level:
-        following = next_rank(words, book, rank)
-        scalars[T_BEST + book] = -1 if following < 0 else lookup(prices, price_of(book, following) << 2 | book, -1)
-    scalars[T_WORDS] -= vacate(words, book, rank)
+O_BID, O_ASK, O_BIDS, O_ASKS, O_BEFORE, O_AFTER, O_SIDE, O_PRICE, O_MARKS = range(9)
+OUT = 9
+NO_PRICE = -(1 << 63)
+(UNKNOWN, DUPLICATE, IN_TURN, OUT_OF_TURN, OWN_FILL, FILLED, KEPT, REFRESHED, TOO_MUCH, PASSED) = (1 << bit for bit in range(10))
 
 
 @compiled
-def _empty(scalars, orders, levels, prices, words, ids, dense):  # type: ignore[no-untyped-def]
-    for level in range(scalars[T_LEVELS]):
-        while levels[level, V_HEAD] >= 0:
-            slot = levels[level, V_HEAD]
-            _remove(scalars, orders, levels, prices, words, slot)
-            scalars[T_ORDERS] -= 1
-            if not dense:
-                orders[slot, E_NEXT] = scalars[T_FREE]
-                scalars[T_FREE] = slot
-    if not dense:
-        for place in range(len(ids)):
-            ids[place, 0] = -(1 << 63)
+def happening(scalars, happened, spots, order):  # type: ignore[no-untyped-def]
+    """The row of ``order`` among those something happened to in this exchange event; made where there is none."""
+    at = find(spots, order)
+    if spots[at, 0] == order:
+        return spots[at, 1]
+    row = scalars[T_HAPPENED]
+    scalars[T_HAPPENED] += 1
+    spots[at, 0], spots[at, 1] = order, row
+    happened[row, H_PLACE], happened[row, H_ORDER] = at, order
+    happened[row, H_TOLD] = happened[row, H_FILLED] = happened[row, H_BITS] = 0
+    return row
+
+
+@inlined
+def filled_of(scalars, happened, spots, order):  # type: ignore[no-untyped-def]
+    if not scalars[T_HAPPENED]:
+        return 0
+    row = lookup(spots, order, -1)
+    return happened[row, H_FILLED] if row >= 0 else 0
 
 
 @compiled
-def rebuild(scalars, orders, levels, prices, words, ids, dense, action, side, order, price, size, first, end, best):  # type: ignore[no-untyped-def]
-    """Apply events [first, end), columns (events,); ``best`` (events, 2), or (0, 2), gets the best levels after each.
+def waits_ahead(scalars, orders, names, levels, happened, spots, slot):  # type: ignore[no-untyped-def]
+    """How many orders stand in front of ``slot``; minus that, less one, where all of them are filled already."""
+    other, count, waits = levels[(orders[slot + E_LEVEL] & ROW) + V_HEAD] & ROW, 0, False
+    while other != slot:
+        if not waits:
+            waits = filled_of(scalars, happened, spots, names[other // ORDER_WIDTH]) < orders[other + E_SIZE]
+        count += 1
+        other = orders[other + E_NEXT] & ROW
+    return count if waits else -1 - count
 
-    dense: ``order`` numbers rows of ``orders``; otherwise it holds any 64-bit ids, found through the hash table ``ids``.
+
+@compiled
+def note_front(scalars, orders, names, levels, early, front, slot, row, count):  # type: ignore[no-untyped-def]
+    """Remember who stands in front of a fill, for `judge`. Fills of one untouched level share their list. False: no room."""
+    level = orders[slot + E_LEVEL] & ROW
+    known = 0
+    if scalars[T_EARLY] and scalars[T_SEEN_LEVEL] == level and scalars[T_SEEN_CHANGES] == scalars[T_CHANGES]:
+        known = scalars[T_FRONT] - scalars[T_SEEN_FIRST]
+    want = max(count - known, 0)
+    if scalars[T_EARLY] >= len(early) or scalars[T_FRONT] + want > len(front):
+        scalars[T_NEED] = want
+        return False
+    if not known:
+        scalars[T_SEEN_FIRST] = scalars[T_FRONT]
+        scalars[T_SEEN_LEVEL], scalars[T_SEEN_CHANGES] = level, scalars[T_CHANGES]
+    if want:
+        other = levels[level + V_HEAD] & ROW
+        for place in range(count):
+            if place >= known:
+                at = scalars[T_FRONT]
+                front[at, 0], front[at, 1] = names[other // ORDER_WIDTH], orders[other + E_SIZE]
+                scalars[T_FRONT] += 1
+            other = orders[other + E_NEXT] & ROW
+    at = scalars[T_EARLY]
+    early[at, 0], early[at, 1], early[at, 2] = row, scalars[T_SEEN_FIRST], scalars[T_SEEN_FIRST] + count
+    scalars[T_EARLY] += 1
+    return True
+
+
+@compiled
+def judge(scalars, happened, spots, early, front, out):  # type: ignore[no-untyped-def]
+    """The exchange's event is complete: its fills are told in any order, so those in front may have traded in it, or left it."""
+    if out.shape[1]:
+        for at in range(scalars[T_EARLY]):
+            behind = waits = False
+            for place in range(early[at, 1], early[at, 2]):
+                row = lookup(spots, front[place, 0], -1)
+                if row < 0 or happened[row, H_FILLED] < front[place, 1]:
+                    behind = True
+                    if row < 0 or not happened[row, H_BITS] & WAS_WITHDRAWN:
+                        waits = True
+                        break
+            if early[at, 0] >= 0:
+                out[O_MARKS, early[at, 0]] |= OUT_OF_TURN if waits else IN_TURN | PASSED if behind else IN_TURN
+    scalars[T_EARLY] = scalars[T_FRONT] = 0
+    for row in range(scalars[T_HAPPENED]):
+        spots[happened[row, H_PLACE], 0] = -(1 << 63)
+    scalars[T_HAPPENED] = 0
+
+
+@inlined
+def booked(scalars, happened, spots, order):  # type: ignore[no-untyped-def]
+    """Marks of a cancel or an execution: it books fills told before; else, with a taker at work, the order is withdrawn."""
+    if scalars[T_HAPPENED]:
+        row = lookup(spots, order, -1)
+        if row >= 0 and happened[row, H_BITS] & WAS_TOLD:
+            return FILLED
+    if scalars[T_TAKER]:
+        happened[happening(scalars, happened, spots, order), H_BITS] |= WAS_WITHDRAWN
+    return 0
+
+
+@inlined
+def take_told(scalars, happened, spots, order):  # type: ignore[no-untyped-def]
+    """The fills of ``order`` that nothing has booked yet: now a modify does."""
+    if not scalars[T_HAPPENED]:
+        return 0
+    row = lookup(spots, order, -1)
+    if row < 0:
+        return 0
+    told = happened[row, H_TOLD]
+    happened[row, H_TOLD] = 0
+    happened[row, H_BITS] &= ~WAS_TOLD
+    return told
+
+
+@compiled
+def replay(  # type: ignore[no-untyped-def]
+    scalars, orders, names, levels, words, pages, ids, happened, spots, early, front, dense,
+    action, order, side, price, size, last, first, end, out,
+):  # fmt: skip
+    """Apply events [first, end), columns (events,); ``out`` (OUT, events), or (OUT, 0), gets what each of them did.
+
+    dense: ``order`` numbers the rows of ``orders`` behind the first; otherwise it holds any 64-bit ids, found through ``ids``.
+    Returns the first event that is not done: ``end``, or one that wants another unit or more room (T_WHY).
     """
-    for n in range(first, end):
-        what = action[n]
-        if what <= MODIFY:
-            key = order[n]
-            at = 0
-            if dense:
-                slot = key
-                known = orders[slot, E_LEVEL] >= 0
+    unit, telling = scalars[T_UNIT], out.shape[1] > 0
+    final = (end - 1) & ROW
+    for n in range(first & ROW, end & ROW):
+        if not has_room(words, pages, 1):
+            scalars[T_WHY] = NEEDS_LEVELS
+            return n
+        if dense:
+            near = row_of(orders, order[min(n + NEARER, final)])
+            prefetch(orders, row_of(orders, order[min(n + AHEAD, final)]))
+            prefetch(orders, orders[near + E_PREV])
+            prefetch(orders, orders[near + E_NEXT])
+        else:
+            prefetch(ids, ((order[min(n + AHEAD, final)] * GOLDEN) >> 24) & (len(ids) - 1))
+        what, key, s, marks = action[n], order[n], side[n], 0
+        book = 0 if s > 0 else 1
+        slot, at = 0, 0
+        if what == FILL or what == TRADE:
+            slot = 0
+        elif dense:
+            slot = row_of(orders, key)
+            slot = slot if orders[slot + E_LEVEL] != 0 else 0
+        else:
+            at = place_of(ids, names, key)
+            slot = (ids[at] * ORDER_WIDTH) & ROW
+        rests = size[n] > 0 and ((what == ADD and s != 0) or (what == MODIFY and (s != 0 or slot != 0)))
+        if rests and off_the_grid(unit, price[n]):
+            scalars[T_WHY] = NEEDS_UNIT
+            return n
+        level = 0
+        if telling:
+            own_side, own_price = s, price[n]
+            if slot != 0 and what != ADD and (what != MODIFY or s == 0):
+                place = orders[slot + E_LEVEL] & ROW
+                own_side = 1 if levels[place + V_BOOK] == 0 else -1
+                if what != MODIFY:
+                    level, own_price = place, levels[place + V_PRICE] * unit
+            if level == 0:
+                level = level_of(words, pages, unit, own_side, own_price)
+            out[O_SIDE, n], out[O_PRICE, n] = own_side, own_price
+            out[O_BEFORE, n] = levels[level + V_SIZE] if level != 0 else 0
+        drop = False
+        if what == ADD:
+            if slot != 0:
+                scalars[T_DUPLICATE] += 1
+                marks, drop = DUPLICATE, True
+        elif what == CANCEL or what == DELETE or what == EXECUTE:
+            if slot != 0:
+                if what == EXECUTE:
+                    ahead = waits_ahead(scalars, orders, names, levels, happened, spots, slot) if telling else 0
+                    marks = OUT_OF_TURN if ahead > 0 else IN_TURN
+                marks |= booked(scalars, happened, spots, key)
+                taken, left = -1 if what == DELETE else size[n], orders[slot + E_SIZE]
+                if 0 <= taken < left:
+                    resize(scalars, orders, levels, slot, left - taken)
+                else:
+                    marks |= TOO_MUCH if taken > left else 0
+                    drop = True
             else:
-                at = find(ids, key)
-                known = ids[at, 0] == key
-                slot = ids[at, 1] if known else -1
-            book = 0 if side[n] > 0 else 1
-            if what == ADD:
-                if known:
-                    scalars[T_DUPLICATE] += 1
+                marks = UNKNOWN
+        elif what == MODIFY:
+            if slot != 0:
+                place, old, told = orders[slot + E_LEVEL] & ROW, orders[slot + E_SIZE], take_told(scalars, happened, spots, key)
+                book = levels[place + V_BOOK] & 1 if s == 0 else book
+                here = levels[place + V_PRICE] * unit == price[n]
+                marks = FILLED if told else 0
+                if here and book == levels[place + V_BOOK] and 0 < size[n] <= max(old - told, 0):
+                    resize(scalars, orders, levels, slot, size[n])
+                    marks |= KEPT
+                    rests = False
                 else:
-                    if not dense:
-                        slot = scalars[T_FREE]
-                        scalars[T_FREE] = orders[slot, E_NEXT]
-                        ids[at, 0], ids[at, 1] = key, slot
-                    _append(scalars, orders, levels, prices, words, slot, book, price[n], size[n])
-                    scalars[T_ORDERS] += 1
-            elif not known:
-                scalars[T_UNKNOWN] += 1
-            elif what == CANCEL:
-                if size[n] < orders[slot, E_SIZE]:
-                    orders[slot, E_SIZE] -= size[n]
-                    levels[orders[slot, E_LEVEL], V_SIZE] -= size[n]
-                else:
-                    _remove(scalars, orders, levels, prices, words, slot)
-                    scalars[T_ORDERS] -= 1
-                    if not dense:
-                        drop_at(ids, at)
-                        orders[slot, E_NEXT] = scalars[T_FREE]
-                        scalars[T_FREE] = slot
+                    marks |= REFRESHED if told and here and size[n] > old - told else 0
+                    drop = True
             else:
-                level, old = orders[slot, E_LEVEL], orders[slot, E_SIZE]
-                if levels[level, V_PRICE] == price[n] and size[n] <= old:
-                    orders[slot, E_SIZE] = size[n]
-                    levels[level, V_SIZE] += size[n] - old
-                else:
-                    book = levels[level, V_BOOK]
-                    _remove(scalars, orders, levels, prices, words, slot)
-                    _append(scalars, orders, levels, prices, words, slot, book, price[n], size[n])
+                marks = UNKNOWN
+        elif what == FILL:
+            if s != 0 and s == scalars[T_TAKER]:
+                marks = OWN_FILL
+            else:  # without a side it is an auction's, which has no turns
+                if telling and s != 0:
+                    slot = row_of(orders, key) if dense else (ids[place_of(ids, names, key)] * ORDER_WIDTH) & ROW
+                    if slot == 0:
+                        marks = UNKNOWN
+                    else:
+                        ahead = waits_ahead(scalars, orders, names, levels, happened, spots, slot)
+                        if ahead <= 0:
+                            marks = IN_TURN
+                        elif not note_front(scalars, orders, names, levels, early, front, slot, n, ahead):
+                            scalars[T_WHY] = NEEDS_ROOM
+                            return n
+                row = happening(scalars, happened, spots, key)
+                happened[row, H_TOLD] += size[n]
+                happened[row, H_FILLED] += size[n]
+                happened[row, H_BITS] |= WAS_TOLD
+        elif what == TRADE:
+            scalars[T_TAKER] = s
         elif what == CLEAR:
-            _empty(scalars, orders, levels, prices, words, ids, dense)
-        if len(best):
-            best[n, 0], best[n, 1] = scalars[T_BEST], scalars[T_BEST + 1]
-
-
-class EventEngine:
-    """The rebuilt book. ``dense``: order ids are 0, 1, … below that number; None: any 64-bit ids."""
-
-    def __init__(self, dense: int | None = None) -> None:
-        self.dense = dense is not None
-        self.scalars = np.zeros(16, dtype=np.int64)
-        self.scalars[[T_BEST, T_BEST_ASK, T_FREE]] = -1
-        self.orders = np.full((dense or 0, 4), -1, dtype=np.int64)
-        self.levels = np.zeros((0, 8), dtype=np.int64)
-        self.prices, self.words, self.ids = table(1), table(1), table(1)
-
-    def apply(
-        self, action: np.ndarray, side: np.ndarray, order: np.ndarray, price: np.ndarray, size: np.ndarray, best: np.ndarray | None = None
-    ) -> None:
-        """Columns (events,): action uint8, side int8 (+1 buy, -1 sell), the others int64."""
-        nobody = np.zeros((0, 2), dtype=np.int64) if best is None else best
-        block = 1 << 14
-        for first in range(0, len(action), block):
-            end = min(first + block, len(action))
-            self._make_room(end - first)
-            rebuild(
-                self.scalars, self.orders, self.levels, self.prices, self.words, self.ids, self.dense,
-                action, side, order, price, size, first, end, nobody,
-            )  # fmt: skip
-
-    def queue(self, side: int, price: int) -> list[tuple[int, int]]:
-        """(row of the order, its size) at one price, front first."""
-        level = int(lookup(self.prices, price << 2 | (0 if side > 0 else 1), -1))
-        slot = int(self.levels[level, V_HEAD]) if level >= 0 else -1
-        found = []
-        while slot >= 0:
-            found.append((slot, int(self.orders[slot, E_SIZE])))
-            slot = int(self.orders[slot, E_NEXT])
-        return found
-
-    def depth(self, side: int) -> list[tuple[int, int]]:
-        """(price, size) of every level, best first."""
-        book = 0 if side > 0 else 1
-        level, found = int(self.scalars[T_BEST + book]), []
-        while level >= 0:
-            price = int(self.levels[level, V_PRICE])
-            found.append((price, int(self.levels[level, V_SIZE])))
-            after = int(next_rank(self.words, book, rank_of(book, price)))
-            level = -1 if after < 0 else int(lookup(self.prices, int(price_of(book, after)) << 2 | book, -1))
-        return found
-
-    def _make_room(self, events: int) -> None:
-        levels = int(self.scalars[T_LEVELS]) + events
-        if len(self.levels) < levels:
-            self.levels = np.concatenate([self.levels, np.zeros((max(levels, 2 * len(self.levels)) - len(self.levels), 8), dtype=np.int64)])
-        self.prices = grown(self.prices, levels)
-        self.words = grown(self.words, int(self.scalars[T_WORDS]) + DEPTH * events)
-        if self.dense:
-            return
-        resting, old = int(self.scalars[T_ORDERS]) + events, len(self.orders)
-        if old < resting:
-            new = np.full((max(resting, 2 * old) - old, 4), -1, dtype=np.int64)
-            new[:, E_NEXT] = np.arange(old + 1, old + len(new) + 1)
-            new[-1, E_NEXT] = self.scalars[T_FREE]
-            self.scalars[T_FREE] = old
-            self.orders = np.concatenate([self.orders, new])
-        self.ids = grown(self.ids, resting)
+            clear(scalars, orders, levels, words, pages, ids, dense)
+        if drop:
+            remove(scalars, orders, levels, words, pages, slot)
+            if not rests:
+                leave(scalars, orders, names, ids, dense, slot, at)
+        if rests:
+            if not drop:
+                slot = enter(scalars, orders, names, ids, dense, key, at)
+            append(scalars, orders, levels, words, pages, slot, book, price[n] if unit == 1 else price[n] // unit, size[n])
+        if marks == UNKNOWN:
+            scalars[T_UNKNOWN] += 1
+        if telling:
+            if level == 0:
+                level = level_of(words, pages, unit, own_side, own_price)
+            out[O_AFTER, n] = levels[level + V_SIZE] if level != 0 else 0
+            out[O_MARKS, n] = marks
+            bid, ask = scalars[T_BEST] & ROW, scalars[T_BEST_ASK] & ROW
+            out[O_BID, n] = NO_PRICE if bid == 0 else levels[bid + V_PRICE] * unit
+            out[O_ASK, n] = NO_PRICE if ask == 0 else levels[ask + V_PRICE] * unit
+            out[O_BIDS, n], out[O_ASKS, n] = scalars[T_BIDS], scalars[T_ASKS]
+        if last[n]:
+            scalars[T_TAKER] = 0
+            if scalars[T_HAPPENED]:
+                judge(scalars, happened, spots, early, front, out)
+    scalars[T_WHY] = DONE
+    return end

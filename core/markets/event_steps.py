@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from core.markets import event_book as marks_of
 from core.markets.readers import forms
+from core.markets.sided import SidedTexts, Text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,7 +15,7 @@ _STAY = "Best bid {bid:$}, best ask {ask:$}."
 _LEVEL = "The level goes from {level_before} to {level}. "
 
 # Each name stands for (buy order, sell order): the title and the detail of its steps.
-_SIDED: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
+_SIDED: dict[str, tuple[Text, Text]] = {
     "snapshot": (
         (
             "Order {order} was there before the file begins: {quantity} bid at {price:$}",
@@ -35,6 +36,28 @@ _SIDED: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
             "Order {order} offers {quantity} at {price:$}: a new best ask",
             "The best ask was {ask_before:$}; this one is lower, so it stands alone in front: a quote moves the price without "
             "a trade. " + _STAY,
+        ),
+    ),
+    "first": (
+        (
+            "Order {order} bids {quantity} at {price:$}: the only bid",
+            "Nothing was bid before it, so it stands alone in front. " + _STAY,
+        ),
+        (
+            "Order {order} offers {quantity} at {price:$}: the only offer",
+            "Nothing was offered before it, so it stands alone in front. " + _STAY,
+        ),
+    ),
+    "crosses": (
+        (
+            "Order {order} bids {quantity} at {price:$}: the book is crossed",
+            "The best ask is {ask:$}. Where an exchange matches, the two would have traded at once. So either it collects orders "
+            "for an auction, or an order shown here is long gone there and the file does not tell of its end.",
+        ),
+        (
+            "Order {order} offers {quantity} at {price:$}: the book is crossed",
+            "The best bid is {bid:$}. Where an exchange matches, the two would have traded at once. So either it collects orders "
+            "for an auction, or an order shown here is long gone there and the file does not tell of its end.",
         ),
     ),
     "join": (
@@ -85,6 +108,16 @@ _SIDED: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
         (
             "Order {order} is taken back and the best ask with it: {quantity} at {price:$}",
             "It was the last order at the best price. The best ask rises from {ask_before:$} to {ask:$} and nobody traded.",
+        ),
+    ),
+    "cancel_last": (
+        (
+            "Order {order} is taken back: {quantity} at {price:$}, and nothing is bid any more",
+            "It was the last bid, at any price, and nobody traded. A book with one side has no mid and no spread. " + _STAY,
+        ),
+        (
+            "Order {order} is taken back: {quantity} at {price:$}, and nothing is offered any more",
+            "It was the last offer, at any price, and nobody traded. A book with one side has no mid and no spread. " + _STAY,
         ),
     ),
     "kept": (
@@ -185,12 +218,22 @@ _SIDED: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
             "uses up a level.",
         ),
     ),
+    "execute_last": (
+        (
+            "A seller empties the bid at {price:$}: {quantity} from order {order}",
+            "It was the last bid, at any price: nothing is bid any more. A book with one side has no mid and no spread. " + _STAY,
+        ),
+        (
+            "A buyer empties the ask at {price:$}: {quantity} from order {order}",
+            "It was the last offer, at any price: nothing is offered any more. A book with one side has no mid and no spread. " + _STAY,
+        ),
+    ),
     "hidden": (
         ("{quantity} trade with a hidden bid at {price:$}", "It was never displayed, so no level changes. " + _STAY),
         ("{quantity} trade with a hidden offer at {price:$}", "It was never displayed, so no level changes. " + _STAY),
     ),
 }
-_PLAIN: dict[str, tuple[str, str]] = {
+_PLAIN: dict[str, Text] = {
     "unknown": (
         "Order {order} is not in this book: {quantity} at {price:$}",
         "The file never told of this order's arrival, so there is nothing to take from. The book stays as it is. " + _STAY,
@@ -209,20 +252,19 @@ _PLAIN: dict[str, tuple[str, str]] = {
     "halt": ("The trading state changes", "In a halt orders can be placed or taken back, and nothing trades. " + _STAY),
     "none": ("A record without effect on the book", "It is in the file, and it changes no level. " + _STAY),
 }
-_NAMES = [*_SIDED, *_PLAIN]
-TEMPLATES: list[tuple[str, str]] = [pair for sides in _SIDED.values() for pair in sides] + list(_PLAIN.values())
-
-
-def _code(name: str) -> int:
-    """Index of the buy template of ``name`` (its sell template follows), or of its only one."""
-    at = _NAMES.index(name)
-    return 2 * at if name in _SIDED else len(_SIDED) + at
+_TEXTS = SidedTexts(_SIDED, _PLAIN)
+TEMPLATES = _TEXTS.templates
 
 
 def step_kinds(
-    action: np.ndarray, side: np.ndarray, marks: np.ndarray, snapshot: np.ndarray, best_moved: np.ndarray
+    action: np.ndarray, side: np.ndarray, marks: np.ndarray, snapshot: np.ndarray, best_moved: np.ndarray, crossed: np.ndarray,
+    alone: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """Index into `TEMPLATES` for each event. All arrays (events,); ``best_moved``: the best price of its side is another now."""
+    """Index into `TEMPLATES` for each event. All arrays (events,).
+
+    best_moved: the best price of its side is another now; crossed: a book, where it may be read, whose best bid is not below
+    its best ask; alone: its side was empty before the event or is after it.
+    """
     import numpy as np
 
     def has(mark: int) -> np.ndarray:
@@ -236,9 +278,12 @@ def step_kinds(
         "clear": action == forms.CLEAR,
         "duplicate": has(marks_of.DUPLICATE),
         "snapshot": snapshot & add,
+        "crosses": add & best_moved & crossed,
+        "first": add & best_moved & alone,
         "improve": add & best_moved,
         "join": add,
         "filled": cancel & has(marks_of.FILLED),
+        "cancel_last": cancel & best_moved & alone,
         "cancel_best": cancel & best_moved,
         "cancel": cancel,
         "refreshed": modify & has(marks_of.REFRESHED),
@@ -250,6 +295,7 @@ def step_kinds(
         "own_fill": has(marks_of.OWN_FILL),
         "auction_fill": (action == forms.FILL) & (side == 0),
         "fill": action == forms.FILL,
+        "execute_last": executed & best_moved & alone,
         "execute_best": executed & best_moved,
         "execute": executed,
         "hidden_plain": (action == forms.HIDDEN) & (side == 0),
@@ -258,8 +304,4 @@ def step_kinds(
         "halt": action == forms.HALT,
         "none": np.ones(len(action), dtype=bool),
     }
-    names = list(cases)
-    sided = np.array([name in _SIDED for name in names])
-    chosen = np.select(list(cases.values()), list(range(len(names))))
-    codes: np.ndarray = np.array([_code(name) for name in names])[chosen] + (sided[chosen] & (side < 0))
-    return codes
+    return _TEXTS.kinds(cases, side < 0)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, cast
 
+from core.formatting import Value
 from core.views import Cell, Column, TableFrame, View
 
 if TYPE_CHECKING:
@@ -14,8 +15,11 @@ if TYPE_CHECKING:
 class Growing:
     """Named columns of one length, kept in arrays that grow by a quarter. `get` gives the published part of one."""
 
-    def __init__(self) -> None:
+    def __init__(self, small: Collection[str] = (), room: int = 1024) -> None:
+        """``small``: columns of whole numbers that take 32 bits each until one of them needs more; ``room`` for so many rows at once."""
+        self._room = room
         self._columns: dict[str, np.ndarray] = {}
+        self._small = frozenset(small)
         self.length = 0
 
     def extend(self, block: Mapping[str, np.ndarray]) -> None:
@@ -26,8 +30,14 @@ class Growing:
         end = self.length + rows
         for name, values in block.items():
             mine = self._columns.get(name)
+            if name in self._small and rows:
+                fits = int(values.min()) >= -(1 << 31) and int(values.max()) < 1 << 31
+                if mine is None and fits:
+                    values = values.astype(np.int32)
+                elif mine is not None and mine.dtype == np.int32 and not fits:
+                    mine = mine.astype(np.int64)
             if mine is None:
-                mine = np.empty(max(end, 1024), dtype=values.dtype)
+                mine = np.empty(max(end, self._room), dtype=values.dtype)
             elif end > len(mine):
                 grown = np.empty(max(end, len(mine) * 5 // 4), dtype=mine.dtype)
                 grown[: self.length] = mine[: self.length]
@@ -40,8 +50,40 @@ class Growing:
         """(length,) the column so far."""
         return self._columns[name][: self.length]
 
+    @property
+    def nbytes(self) -> int:
+        """Of all columns, their room for more included."""
+        return sum(column.nbytes for column in self._columns.values())
+
     def __len__(self) -> int:
         return self.length
+
+
+class _Derived:
+    """A column that is computed from others where it is read, so that it takes no memory of its own."""
+
+    def __init__(self, columns: Growing, compute: Callable[[int | slice], np.ndarray]) -> None:
+        self._columns, self._compute = columns, compute
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __getitem__(self, key: int | slice) -> np.ndarray:
+        return self._compute(key)
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        return self._compute(slice(0, len(self)))
+
+
+def derived(columns: Growing, compute: Callable[[int | slice], np.ndarray]) -> np.ndarray:
+    """A fact's column that ``compute`` gives for one step (a numpy number) or a slice of steps, from ``columns``."""
+    return cast("np.ndarray", _Derived(columns, compute))
+
+
+class Texts(Protocol):
+    """What a column's whole numbers read as: a sequence of texts, or anything else that is indexed by them."""
+
+    def __getitem__(self, key: int, /) -> Value: ...
 
 
 class GrowingLog(View):
@@ -49,7 +91,7 @@ class GrowingLog(View):
 
     kind = "table"
 
-    def __init__(self, columns: Sequence[Column], roles: Sequence[str], texts: Mapping[int, Sequence[str]], tail: int = 200) -> None:
+    def __init__(self, columns: Sequence[Column], roles: Sequence[str], texts: Mapping[int, Texts], tail: int = 200) -> None:
         """``texts``: columns (by index) whose values are indices into these texts; ``roles`` are indexed by each entry's role."""
         super().__init__()
         self.columns, self.roles, self.texts, self.tail = tuple(columns), tuple(roles), dict(texts), tail

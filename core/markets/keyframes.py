@@ -1,4 +1,4 @@
-"""The engine's state after any message: snapshots now and then, kept small, and a replay from the nearest one.
+"""A book's state after any message: snapshots now and then, kept small, and a replay from the nearest one.
 
 A snapshot is taken when it costs no more than a few bytes for every message since the last one, so that a book of any size
 keeps within the memory of its messages.
@@ -10,15 +10,14 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from core.markets.engine import Engine, Rules
-
 EVERY = 8192
 BYTES_PER_MESSAGE = 24
+Replayed = TypeVar("Replayed")
+Made = TypeVar("Made", covariant=True)
 
 
 class Packed:
@@ -45,16 +44,27 @@ class Packed:
         return rows
 
 
-class Keyframes:
-    """``messages(first, end)`` gives the messages again. States are asked for by the number of the last message they hold."""
+class Frame(Protocol[Made]):
+    """What a state can be made from again."""
 
-    def __init__(self, rules: Rules, messages: Callable[[int, int], np.ndarray]) -> None:
-        self._rules, self._messages = rules, messages
+    @property
+    def nbytes(self) -> int: ...
+
+    def restore(self, old: Any = None) -> Made:
+        """``old``: a state that nobody needs any more, to be written over."""
+        ...
+
+
+class Frames(Generic[Replayed]):
+    """Any state of a replay. ``forward(state, first, end)`` takes a state that has seen [0, first) on to ``end``."""
+
+    def __init__(self, start: Callable[[], Replayed], forward: Callable[[Replayed, int, int], None]) -> None:
+        self._start, self._forward = start, forward
         self._ends: list[int] = [0]
-        self._frames: list[tuple[np.ndarray, Packed] | None] = [None]
+        self._frames: list[Frame[Replayed] | None] = [None]
         self._spent = 0
         self._lock = threading.Lock()
-        self._current: tuple[int, Engine] | None = None
+        self._current: tuple[int, Replayed] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -63,35 +73,41 @@ class Keyframes:
     def __len__(self) -> int:
         return len(self._ends)
 
-    def offer(self, end: int, engine: Engine) -> bool:
-        """The writer is at message ``end`` (messages [0, end) are done): keep a snapshot if it is worth its bytes."""
-        estimate = 10 * engine.resting + 512
-        if end - self._ends[-1] < EVERY or estimate > BYTES_PER_MESSAGE * (end - self._ends[-1]):
-            return False
-        scalars, rows = engine.snapshot()
-        packed = Packed(rows)
-        self._spent += packed.nbytes + scalars.nbytes
-        self._frames.append((scalars, packed))
+    def worth(self, end: int, resting: int) -> bool:
+        """Whether a snapshot with so many orders, after message ``end - 1``, costs little for the messages since the last one."""
+        since = end - self._ends[-1]
+        return since >= EVERY and 10 * resting + 512 <= BYTES_PER_MESSAGE * since
+
+    def keep(self, end: int, frame: Frame[Replayed]) -> None:
+        """The writer's state when messages [0, end) are done."""
+        self._spent += frame.nbytes
+        self._frames.append(frame)
         self._ends.append(end)  # last: readers search the ends
-        return True
 
     @contextmanager
-    def after(self, number: int) -> Iterator[Engine]:
-        """The engine as it was when message ``number`` was done; only to be read, and only within the ``with``."""
+    def after(self, number: int) -> Iterator[Replayed]:
+        """The state as it was when message ``number`` was done; only to be read, and only within the ``with``."""
         with self._lock:
-            yield self._engine(number + 1)
+            yield self._at(number + 1)
 
-    def _engine(self, end: int) -> Engine:
-        from core.markets.engine import Engine
+    def rebuilt(self, number: int) -> Replayed:
+        """The same state made anew from the snapshot before it: the caller's own."""
+        end = number + 1
+        at = bisect_right(self._ends, end) - 1
+        frame = self._frames[at]
+        state = self._start() if frame is None else frame.restore()
+        self._forward(state, self._ends[at], end)
+        return state
 
+    def _at(self, end: int) -> Replayed:
         at = bisect_right(self._ends, end) - 1
         if self._current is None or not self._ends[at] <= self._current[0] <= end:
             frame = self._frames[at]
-            engine = Engine(self._rules) if frame is None else Engine.from_snapshot(self._rules, frame[0], frame[1].unpack())
-            self._current = (self._ends[at], engine)
-        done, engine = self._current
+            old, self._current = self._current and self._current[1], None
+            self._current = (self._ends[at], self._start() if frame is None else frame.restore(old))
+        done, state = self._current
         if done < end:
             self._current = None  # a failure on the way must not leave a half-done state
-            engine.skip(self._messages(done, end))
-            self._current = (end, engine)
-        return engine
+            self._forward(state, done, end)
+            self._current = (end, state)
+        return state

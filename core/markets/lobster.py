@@ -19,6 +19,7 @@ import msgspec
 
 from core.errors import BadInput
 from core.files import archive_faults, refuse_special
+from core.markets.readers.text import BOM, refuse_other_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -107,7 +108,9 @@ def find_source(path: str | Path, symbol: str = "", *, sure: bool = False) -> So
         raise BadInput(where, "the file is empty", ALLOWED)
     if head.startswith(b"PK"):
         return _in_zip(path, symbol)
+    head = head.removeprefix(BOM)
     kind = _kind_of(head) or _kind_by_name(path.name) or ("message" if sure else "")
+    refuse_other_text(where, head)
     odd = next((at for at, byte in enumerate(head) if byte > 126 or (byte < 32 and byte not in b"\t\r\n")), None)
     if odd is not None:
         raise BadInput(where, f"binary data at byte {odd}", ALLOWED)
@@ -146,7 +149,7 @@ def _in_zip(path: Path, symbol: str) -> Source:
 
 def _kind_of(head: bytes) -> str:
     """message, orderbook or '' from the first bytes of a file."""
-    line = head.split(b"\n", 1)[0].rstrip(b"\r")
+    line = head.removeprefix(BOM).split(b"\n", 1)[0].rstrip(b"\r")
     if _MESSAGE_LINE.match(line):
         return "message"
     return "orderbook" if _ORDERBOOK_LINE.match(line) else ""
@@ -173,25 +176,69 @@ def read_messages(source: Source) -> Events:
     """The whole message file, checked. BadInput names the line and what was expected there."""
     import numpy as np
 
+    blocks = list(_message_blocks(source))
+    table = np.concatenate(blocks)
+    return Events(table[:, 0].copy(), *(np.ascontiguousarray(table[:, column], dtype=np.int64) for column in range(1, 6)))
+
+
+def read_together(source: Source) -> Iterator[tuple[Events, np.ndarray, float]]:
+    """(messages, their orderbook rows, share of the day read) block after block, checked as the whole files are."""
+    import numpy as np
+
+    size = max(_size_of(source, source.orderbook), 1)
+    messages, rows, at, line = _message_blocks(source), _blocks(source, source.orderbook, 0, whole=True), 0, 0
+    table = np.zeros((0, MESSAGE_COLUMNS))
+    for block in rows:
+        _check_rows(source.where(source.orderbook), block, line + 1)
+        while len(table) < len(block) and (more := next(messages, None)) is not None:
+            table = np.concatenate([table, more])
+        found, line = min(len(block), len(table)), line + len(block)
+        if found < len(block):
+            rows_found = f"more than {at + found:,} rows"
+            raise BadInput(source.where(source.orderbook), rows_found, f"{at + found:,} rows, one for each message")
+        at += found
+        part, table = table[:found], table[found:]
+        done = min(_bytes_of(block) * line / len(block) / size, 1.0)
+        yield Events(part[:, 0].copy(), *(np.ascontiguousarray(part[:, column], dtype=np.int64) for column in range(1, 6))), block, done
+    left = len(table) + sum(len(more) for more in messages)
+    if left:
+        raise BadInput(source.where(source.orderbook), f"{at:,} rows", f"{at + left:,} rows, one for each message")
+
+
+def _bytes_of(rows: np.ndarray) -> int:
+    """About how long these rows are as text."""
+    return sum(len(str(number)) + 1 for number in rows[0].tolist()) * len(rows)
+
+
+def _size_of(source: Source, name: str) -> int:
+    """Bytes of one file, unpacked."""
+    if not source.archive:
+        return Path(name).stat().st_size
+    with zipfile.ZipFile(source.archive) as archive:
+        return archive.getinfo(name).file_size
+
+
+def _message_blocks(source: Source) -> Iterator[np.ndarray]:
+    """(rows, 6) of the message file in blocks, checked; times that go back are found across blocks too."""
+    import numpy as np
+
     where = source.where(source.message)
-    blocks: list[np.ndarray] = []
-    rows = 0
+    rows, before = 0, 0.0
     for block in _blocks(source, source.message, MESSAGE_COLUMNS, whole=False):
         _check_messages(where, block, rows + 1)
-        blocks.append(block)
+        times = np.concatenate([[before], block[:, 0]])
+        back = np.flatnonzero(np.diff(times) < 0)
+        if len(back):
+            row = int(back[0])
+            found = f"time goes back from {times[row]:.9f} to {times[row + 1]:.9f}"
+            raise BadInput(f"{where}: line {rows + row + 1}", found, "times that never decrease")
+        before = float(block[-1, 0]) if len(block) else before
         rows += len(block)
+        yield block
         if rows > MAX_EVENTS:
             raise BadInput(where, f"more than {MAX_EVENTS:,} events", f"at most {MAX_EVENTS:,} events (one day)")
     if not rows:
         raise BadInput(where, "the file is empty", MESSAGE_FORMAT)
-    table = np.concatenate(blocks)
-    time = np.ascontiguousarray(table[:, 0])
-    back = np.flatnonzero(np.diff(time) < 0)
-    if len(back):
-        row = int(back[0]) + 1
-        found = f"time goes back from {time[row - 1]:.9f} to {time[row]:.9f}"
-        raise BadInput(f"{where}: line {row + 1}", found, "times that never decrease")
-    return Events(time, *(np.ascontiguousarray(table[:, column], dtype=np.int64) for column in range(1, 6)))
 
 
 def read_orderbook(source: Source, events: int) -> Iterator[np.ndarray]:
@@ -226,7 +273,7 @@ def _blocks(source: Source, name: str, columns: int, *, whole: bool) -> Iterator
 def _whole_lines(source: Source, name: str) -> Iterator[bytes]:
     """The file's text in pieces that end at a line's end, the last one without its empty end."""
     with _zip_errors(source.where(name)), _opened(source, name) as stream:
-        rest = b""
+        rest = stream.read(len(BOM)).removeprefix(BOM)
         while piece := stream.read(_BLOCK_BYTES):
             rest += piece
             end = rest.rfind(b"\n") + 1

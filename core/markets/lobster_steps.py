@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.markets.lobster import CROSS, DELETION, EXECUTION, HALT, HIDDEN_EXECUTION, PARTIAL_CANCEL, SUBMISSION
+from core.markets.sided import SidedTexts, Text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 EVENT_NAMES = ("", "submission", "partial cancel", "deletion", "execution", "hidden execution", "cross", "halt")
 
 # Each name stands for (buy order, sell order): the title and the detail of its steps.
-_SIDED: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
+_SIDED: dict[str, tuple[Text, Text]] = {
     "improve": (
         (
             "Order {order} bids {quantity} at {price:$}: a new best bid",
@@ -53,35 +54,35 @@ _SIDED: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
         (
             "Order {order} takes back {quantity} of its bid at {price:$}",
             "A partial cancel: the rest of the order keeps its place in the queue. The level goes from {level_before} to {level}. "
-            "No trade: volume stays {volume}.",
+            "No trade: volume stays {volume:count}.",
         ),
         (
             "Order {order} takes back {quantity} of its offer at {price:$}",
             "A partial cancel: the rest of the order keeps its place in the queue. The level goes from {level_before} to {level}. "
-            "No trade: volume stays {volume}.",
+            "No trade: volume stays {volume:count}.",
         ),
     ),
     "delete": (
         (
             "Order {order} is deleted: {quantity} bid at {price:$}",
             "Whoever stood behind it moves up. The level goes from {level_before} to {level}. "
-            "No trade: volume stays {volume}, best bid {bid:$}, best ask {ask:$}.",
+            "No trade: volume stays {volume:count}, best bid {bid:$}, best ask {ask:$}.",
         ),
         (
             "Order {order} is deleted: {quantity} offered at {price:$}",
             "Whoever stood behind it moves up. The level goes from {level_before} to {level}. "
-            "No trade: volume stays {volume}, best bid {bid:$}, best ask {ask:$}.",
+            "No trade: volume stays {volume:count}, best bid {bid:$}, best ask {ask:$}.",
         ),
     ),
     "delete_last": (
         (
             "Order {order} is deleted and its level with it: {quantity} bid at {price:$}",
-            "It was alone at this price, behind the best bid. The next bids count one level less. No trade: volume stays {volume}, "
+            "It was alone at this price, behind the best bid. The next bids count one level less. No trade: volume stays {volume:count}, "
             "best bid {bid:$}, best ask {ask:$}.",
         ),
         (
             "Order {order} is deleted and its level with it: {quantity} offered at {price:$}",
-            "It was alone at this price, behind the best ask. The next offers count one level less. No trade: volume stays {volume}, "
+            "It was alone at this price, behind the best ask. The next offers count one level less. No trade: volume stays {volume:count}, "
             "best bid {bid:$}, best ask {ask:$}.",
         ),
     ),
@@ -101,61 +102,61 @@ _SIDED: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
         (
             "A seller hits the bid: {quantity} from order {order} at {price:$}",
             "The resting bid is the maker, the incoming sell order the taker. The level goes from {level_before} to {level}, so the "
-            "best bid {bid:$} holds and the mid stays {mid:$}. Volume is now {volume}.",
+            "best bid {bid:$} holds and the mid stays {mid:$}. Volume is now {volume:count}.",
         ),
         (
             "A buyer lifts the ask: {quantity} from order {order} at {price:$}",
             "The resting offer is the maker, the incoming buy order the taker. The level goes from {level_before} to {level}, so the "
-            "best ask {ask:$} holds and the mid stays {mid:$}. Volume is now {volume}.",
+            "best ask {ask:$} holds and the mid stays {mid:$}. Volume is now {volume:count}.",
         ),
     ),
     "execute_best": (
         (
             "A seller empties the bid at {price:$}: {quantity} from order {order}, and the mid falls",
             "It was the last order there. The best bid falls from {bid_before:$} to {bid:$} and the mid from {mid_before:$} to "
-            "{mid:$}: a trade moves the price when it uses up a level. Volume is now {volume}.",
+            "{mid:$}: a trade moves the price when it uses up a level. Volume is now {volume:count}.",
         ),
         (
             "A buyer empties the ask at {price:$}: {quantity} from order {order}, and the mid rises",
             "It was the last order there. The best ask rises from {ask_before:$} to {ask:$} and the mid from {mid_before:$} to "
-            "{mid:$}: a trade moves the price when it uses up a level. Volume is now {volume}.",
+            "{mid:$}: a trade moves the price when it uses up a level. Volume is now {volume:count}.",
         ),
     ),
     "unseen": (
         (
             "Order {order}, which this book never saw, changes by {quantity} bid at {price:$}",
             "Its submission lies before the first message, and only an orderbook file would show it. The rebuilt book has no such "
-            "quantity at this price and stays as it is. Volume is now {volume}.",
+            "quantity at this price and stays as it is. Volume is now {volume:count}.",
         ),
         (
             "Order {order}, which this book never saw, changes by {quantity} offered at {price:$}",
             "Its submission lies before the first message, and only an orderbook file would show it. The rebuilt book has no such "
-            "quantity at this price and stays as it is. Volume is now {volume}.",
+            "quantity at this price and stays as it is. Volume is now {volume:count}.",
         ),
     ),
     "hidden": (
         (
             "A seller trades {quantity} with a hidden bid at {price:$}",
             "The bid was never displayed, so no level of the ladder changes. Best bid {bid:$}, best ask {ask:$}, mid {mid:$} stay; "
-            "volume is now {volume}.",
+            "volume is now {volume:count}.",
         ),
         (
             "A buyer trades {quantity} with a hidden offer at {price:$}",
             "The offer was never displayed, so no level of the ladder changes. Best bid {bid:$}, best ask {ask:$}, mid {mid:$} stay; "
-            "volume is now {volume}.",
+            "volume is now {volume:count}.",
         ),
     ),
 }
-_PLAIN: dict[str, tuple[str, str]] = {
+_PLAIN: dict[str, Text] = {
     "hidden_unsigned": (
         "{quantity} trade with a hidden order at {price:$}",
         "The file does not say which side was hidden. No level of the ladder changes: best bid {bid:$}, best ask {ask:$}, "
-        "mid {mid:$} stay; volume is now {volume}.",
+        "mid {mid:$} stay; volume is now {volume:count}.",
     ),
     "cross": (
         "A cross (auction) trades {quantity} at {price:$}",
         "Many orders meet at one price. Its message changes no level by itself. Best bid {bid:$}, best ask {ask:$}; "
-        "volume is now {volume}.",
+        "volume is now {volume:count}.",
     ),
     "halt": (
         "Trading halts",
@@ -165,14 +166,8 @@ _PLAIN: dict[str, tuple[str, str]] = {
     "resume": ("Trading resumes", "Orders can trade again. Best bid {bid:$}, best ask {ask:$}."),
 }
 
-_NAMES = [*_SIDED, *_PLAIN]
-TEMPLATES: list[tuple[str, str]] = [template for pair in _SIDED.values() for template in pair] + list(_PLAIN.values())
-
-
-def _code(name: str) -> int:
-    """Index of the buy template of ``name`` (its sell template follows), or of its only one."""
-    at = _NAMES.index(name)
-    return 2 * at if name in _SIDED else len(_SIDED) + at
+_TEXTS = SidedTexts(_SIDED, _PLAIN)
+TEMPLATES = _TEXTS.templates
 
 
 def step_kinds(
@@ -189,9 +184,7 @@ def step_kinds(
     level_before, level: what the event's side shows at its price in the row before and in its own; best_moved: the best price
     of its side is another one than before.
     """
-    import numpy as np
-
-    submitted, deleted, executed = type == SUBMISSION, type == DELETION, type == EXECUTION
+    submitted, deleted, executed, state = type == SUBMISSION, type == DELETION, type == EXECUTION, type == HALT
     cases = {
         "unseen": (type >= PARTIAL_CANCEL) & (type <= EXECUTION) & (level_before < size),
         "improve": submitted & best_moved,
@@ -203,10 +196,11 @@ def step_kinds(
         "delete": deleted,
         "execute_best": executed & best_moved,
         "execute": executed,
+        "hidden_unsigned": (type == HIDDEN_EXECUTION) & (direction == 0),
         "hidden": type == HIDDEN_EXECUTION,
+        "cross": type == CROSS,
+        "halt": state & (price < 0),
+        "quote": state & (price == 0),
+        "resume": state,
     }
-    kinds = np.select(list(cases.values()), [_code(name) for name in cases]) + (direction < 0)
-    kinds = np.where((type == HIDDEN_EXECUTION) & (direction == 0), _code("hidden_unsigned"), kinds)
-    kinds = np.where(type == CROSS, _code("cross"), kinds)
-    halt = np.where(price < 0, _code("halt"), np.where(price == 0, _code("quote"), _code("resume")))
-    return np.where(type == HALT, halt, kinds)
+    return _TEXTS.kinds(cases, direction < 0)

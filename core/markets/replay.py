@@ -9,9 +9,7 @@ from core.markets.lobster import (
     CROSS,
     EXECUTION,
     HIDDEN_EXECUTION,
-    PRICE_SCALE,
     SUBMISSION,
-    UNOCCUPIED,
     Events,
     Source,
     find_source,
@@ -19,24 +17,32 @@ from core.markets.lobster import (
     read_orderbook,
 )
 from core.markets.lobster_book import Rebuilt, moved_rows, wrong_transitions
+from core.markets.lobster_day import Day
 from core.markets.lobster_steps import EVENT_NAMES, TEMPLATES, step_kinds
+from core.markets.price_plot import PricePlot
 from core.markets.queues import levels_out_of_sight, submitted_out_of_sight
-from core.markets.replay_views import Day, DepthBars, ReplayLadder, clock_time, trade_tape
-from core.recording import Recorder
-from core.views import Plot
+from core.markets.readers.clock import parts_of
+from core.markets.replay_views import DepthBars, ReplayLadder, trade_tape
+from core.markets.running import Rows, fact_of
+from core.markets.takers import Sweeps
+from core.recording import Recorder, Word
 
 if TYPE_CHECKING:
     import numpy as np
 
 REBUILT_LEVELS = 10
 SAMPLED_STEPS = 300
-_PHASE_SECONDS = (3600, 1800, 300, 60, 10, 1)
 
 
 def replay_lobster(path: str, symbol: str, rec: Recorder, *, sure: bool = False) -> None:
     """Record the LOBSTER file at ``path``. Without an orderbook file the book is rebuilt from the messages alone."""
     source = find_source(path, symbol, sure=sure)
     rec.recording.time_unit = "s"
+    rec.recording.clock = "ET"
+    rec.recording.words = {
+        "order": Word(("order",), identity=True),
+        "trade": Word(("quantity",), "event", tuple(EVENT_NAMES[kind] for kind in (EXECUTION, HIDDEN_EXECUTION, CROSS))),
+    }
     rec.progress(0.0, "reading messages")
     events = read_messages(source)
     rebuilt = None if source.orderbook else Rebuilt(REBUILT_LEVELS)
@@ -49,61 +55,52 @@ class _Replay:
 
     def __init__(self, source: Source, events: Events, rebuilt: Rebuilt | None, rec: Recorder) -> None:
         self.source, self.events, self.rebuilt, self.rec = source, events, rebuilt, rec
-        self.wrong = self.hidden_moved = 0
+        self.sweeps = Sweeps()
+        self.wrong = self.hidden_moved = self.crossed = self.known = self.early = 0
         self.first_wrong = -1
+        self.parts = parts_of(events.time)
 
     def record(self, blocks: Iterator[np.ndarray]) -> None:
         first = 0
         for rows in blocks:
             if first == 0:
-                self._begin(rows.shape[1] // 4)
+                self.day = Day(self.events, rows.shape[1] // 4)
+                self.events = self.day.events
+                self.last_row = rows[:0]
             self._block(first, rows)
             first += len(rows)
             self.rec.progress(first / len(self.events), "reading the order book")
         self._finish()
 
     def _begin(self, levels: int) -> None:
-        import numpy as np
-
-        events, rec = self.events, self.rec
-        self.day = Day(events, levels)
+        rec, day, events = self.rec, self.day, self.day.events
         known = "Book" if self.rebuilt is None else "Book rebuilt from messages alone"
         rec.panel(known, ReplayLadder(self.day), 2.0)
         rec.panel("Trades", trade_tape(events), beside=True)
-        self.plot = rec.panel("Price", Plot("time", "price", x_unit="s", y_unit="$"))
-        self.curves = [
-            self.plot.curve("mid", "plain", "step"),
-            self.plot.curve("bid", "bid", "step"),
-            self.plot.curve("ask", "ask", "step"),
-        ]
+        self.plot = rec.panel("Price", PricePlot(day.quotes, rec.recording.times))
         self.depth_bars = rec.panel("Depth", DepthBars(self.day), beside=True)
-        trades = (events.type >= EXECUTION) & (events.type <= CROSS)
-        visible = events.type == EXECUTION
-        self.volume = np.cumsum(np.where(trades, events.size, 0))
-        hidden = np.cumsum(np.where(events.type == HIDDEN_EXECUTION, events.size, 0))
-        self.bid, self.ask = np.full(len(events), np.nan), np.full(len(events), np.nan)
-        self.mid, self.spread = np.full(len(events), np.nan), np.full(len(events), np.nan)
-        self.bid_depth, self.ask_depth = np.zeros(len(events), dtype=np.int64), np.zeros(len(events), dtype=np.int64)
-        self.depth = np.zeros(len(events), dtype=np.int64)
-        rec.fact_column("best_bid", self.bid, "$")
-        rec.fact_column("best_ask", self.ask, "$")
-        rec.fact_column("spread", self.spread, "$")
-        rec.fact_column("mid", self.mid, "$")
-        rec.fact_column("trades", np.cumsum(trades), note="executions, visible and hidden, and crosses")
-        rec.fact_column("volume", self.volume, "shares", note="all executions")
-        for name, chosen in (("bought", visible & (events.direction < 0)), ("sold", visible & (events.direction > 0))):
-            volume = np.cumsum(np.where(chosen, events.size, 0))
-            rec.fact_column("volume", volume, "shares", note="visible executions, by what the taker did", label=name)
-        with np.errstate(invalid="ignore"):
-            rec.fact_column("hidden_share", hidden / self.volume, "%", note="of the executed volume")
+        rec.computed(*day.columns())
+
+        def fact(rows: Rows) -> np.ndarray:
+            return fact_of(day.shown, rows)
+
+        rec.fact_column("best_bid", fact(day.money("bid")), "$")
+        rec.fact_column("best_ask", fact(day.money("ask")), "$")
+        rec.fact_column("spread", fact(day.spread), "$")
+        rec.fact_column("mid", fact(day.mid), "$")
+        rec.fact_column("trades", fact(day.totals["trades"].rows), note="executions, visible and hidden, and crosses")
+        rec.fact_column("volume", fact(day.totals["volume"].rows), "shares", note="all executions")
+        for name in ("bought", "sold"):
+            note = "visible executions, by what the taker did"
+            rec.fact_column("volume", fact(day.totals[name].rows), "shares", note=note, label=name)
+        rec.fact_column("hidden_share", fact(day.hidden_share), "%", note="of the executed volume")
         note = f"displayed on the best {levels} levels of a side"
-        rec.fact_column("depth", self.depth, "shares", note="bids and asks, " + note)
-        rec.fact_column("depth", self.bid_depth, "shares", label="bid")
-        rec.fact_column("depth", self.ask_depth, "shares", label="ask")
-        self.known_executions, self.out_of_turn = np.zeros(len(events), dtype=np.int64), np.zeros(len(events), dtype=np.int64)
-        rec.fact_column("known_executions", self.known_executions, note="executions of orders whose submission is in the file")
+        rec.fact_column("depth", fact(day.depth), "shares", note="bids and asks, " + note)
+        rec.fact_column("depth", fact(day.kept("bid_depth")), "shares", label="bid")
+        rec.fact_column("depth", fact(day.kept("ask_depth")), "shares", label="ask")
+        rec.fact_column("known_executions", fact(day.kept("known")), note="executions of orders whose submission is in the file")
         ghosts = "" if self.rebuilt is None else " (or an order long gone that the file never cancels)"
-        rec.fact_column("out_of_turn", self.out_of_turn, note="of those: another known order stood in front" + ghosts)
+        rec.fact_column("out_of_turn", fact(day.kept("early")), note="of those: another known order stood in front" + ghosts)
         where = "the orderbook file" if self.rebuilt is None else "messages alone, from an empty start"
         rec.fact("depth_source", where, kind="simulated")
 
@@ -113,24 +110,29 @@ class _Replay:
 
         day = self.day
         span = slice(first, first + len(rows))
-        day.rows[span] = rows
-        after = rows if first else rows[1:]
-        before = day.rows[max(first - 1, 0) : first + len(rows) - 1]
+        whole = np.concatenate([self.last_row, rows])
+        self.last_row = rows[-1:].copy()
+        before, after = whole[:-1], whole[1:]
         self._compare(before, after, max(first, 1))
         self._forget(before, after, max(first, 1), rows, first)
-        asks, bids = rows[:, 0], rows[:, 2]
-        self.ask[span] = np.where(asks == UNOCCUPIED, np.nan, asks / PRICE_SCALE)
-        self.bid[span] = np.where(bids == -UNOCCUPIED, np.nan, bids / PRICE_SCALE)
-        one_sided = (asks == UNOCCUPIED) | (bids == -UNOCCUPIED)
-        self.mid[span] = np.where(one_sided, np.nan, (asks + bids) / (2 * PRICE_SCALE))
-        self.spread[span] = np.where(one_sided, np.nan, (asks - bids) / PRICE_SCALE)
-        self.ask_depth[span], self.bid_depth[span] = rows[:, 1::4].sum(axis=1), rows[:, 3::4].sum(axis=1)
-        self.depth[span] = self.ask_depth[span] + self.bid_depth[span]
+        day.rows.extend(rows)
+        level, level_before = self._levels(span, rows, before)
+        known, early = self._turns(span)
+        day.shown.extend(
+            {
+                "bid": rows[:, 2], "ask": rows[:, 0], "bid_depth": rows[:, 3::4].sum(axis=1), "ask_depth": rows[:, 1::4].sum(axis=1),
+                "level_before": level_before, "level": level, "known": known, "early": early,
+            }
+        )  # fmt: skip
+        if not first:
+            self._begin(day.levels)
+        self.crossed += int((rows[:, 0] <= rows[:, 2]).sum())
         self.depth_bars.grow(rows)
-        self._turns(span)
-        self._draw(span)
-        self._phases(span)
-        self._steps(span, rows)
+        self.plot.draw(first, self.events.time[span])
+        for at, name in self.parts:
+            if span.start <= at < span.stop:
+                self.rec.phase(name, at)
+        self._steps(span, level_before, level)
 
     def _compare(self, before: np.ndarray, after: np.ndarray, first: int) -> None:
         wrong = wrong_transitions(before, after, self.events, first)
@@ -153,8 +155,8 @@ class _Replay:
         left = levels_out_of_sight(before, after, second)
         self.day.queues.forget(*(np.concatenate(pair) for pair in zip(left, unseen, strict=True)))
 
-    def _turns(self, span: slice) -> None:
-        """Count the executions of known orders, and those that another known order at the price should have had."""
+    def _turns(self, span: slice) -> tuple[np.ndarray, np.ndarray]:
+        """How many executions of known orders so far, and how many that another known order at the price should have had."""
         import numpy as np
 
         events = self.events
@@ -165,57 +167,37 @@ class _Replay:
             order = events.order[step]
             known[at] = (ids == order).any()
             early[at] = known[at] and ids[0] != order
-        for total, block in ((self.known_executions, known), (self.out_of_turn, early)):
-            total[span] = np.cumsum(block) + (total[span.start - 1] if span.start else 0)
+        known, early = np.cumsum(known) + self.known, np.cumsum(early) + self.early
+        self.known, self.early = int(known[-1]), int(early[-1])
+        return known, early
 
-    def _draw(self, span: slice) -> None:
-        import numpy as np
-
-        steps, time = np.arange(span.start, span.stop), self.events.time[span]
-        for curve, values in zip(self.curves, (self.mid, self.bid, self.ask), strict=True):
-            fits = np.isfinite(values[span])
-            self.plot.points(curve, time[fits], values[span][fits], steps[fits])
-
-    def _phases(self, span: slice) -> None:
-        """Phases are parts of the day that all events of one clock interval fall into."""
-        import numpy as np
-
-        time = self.events.time
-        seconds = next((s for s in _PHASE_SECONDS if time[-1] // s - time[0] // s >= 4), 1)
-        parts = time[span] // seconds
-        before = np.nan if span.start == 0 else time[span.start - 1] // seconds
-        for at in np.flatnonzero(parts != np.concatenate([[before], parts[:-1]])).tolist():
-            second = float(parts[at]) * seconds if span.start + at else float(time[0])
-            self.rec.phase(clock_time(second, seconds < 60), span.start + at)
-
-    def _steps(self, span: slice, rows: np.ndarray) -> None:
+    def _levels(self, span: slice, rows: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What each event's own side and price shows in its row and in the row before."""
         import numpy as np
 
         events = self.events
-        kind, price, size, direction = events.type[span], events.price[span], events.size[span], events.direction[span]
+        price, size, direction, first = events.price[span], events.size[span], events.direction[span], int(span.start == 0)
         level, level_before = _shown(rows, price, direction), np.zeros(len(rows), dtype=np.int64)
-        level_before[1:] = _shown(rows[:-1], price[1:], direction[1:])
-        if span.start:
-            level_before[0] = _shown(self.day.rows[span.start - 1 : span.start], price[:1], direction[:1])[0]
-        else:  # nothing says what stood there before the first message but the message itself
-            level_before[0] = level[0] - size[0] if kind[0] == SUBMISSION else level[0] + size[0] * (kind[0] <= EXECUTION)
-        bid, ask, mid, spread = (_before(column, span) for column in (self.bid, self.ask, self.mid, self.spread))
-        best_moved = np.where(direction > 0, _differs(bid, self.bid[span]), _differs(ask, self.ask[span]))
-        best_moved[0] &= span.start > 0
+        level_before[first:] = _shown(before, price[first:], direction[first:])
+        if first:  # nothing says what stood there before the first message but the message itself
+            kind = events.type[0]
+            level_before[0] = level[0] - size[0] if kind == SUBMISSION else level[0] + size[0] * (kind <= EXECUTION)
+        return level, level_before
+
+    def _steps(self, span: slice, level_before: np.ndarray, level: np.ndarray) -> None:
+        import numpy as np
+
+        events, shown = self.events, self.day.shown
+        kind, price, size, direction = events.type[span], events.price[span], events.size[span], events.direction[span]
+        earlier = np.maximum(np.arange(span.start, span.stop) - 1, 0)
+        bids, asks = shown.get("bid"), shown.get("ask")
+        best_moved = np.where(direction > 0, bids[span] != bids[earlier], asks[span] != asks[earlier])
         self.rec.steps(
             TEMPLATES,
             step_kinds(kind, price, direction, size, level_before, level, best_moved),
             events.time[span],
-            event=[EVENT_NAMES[k] for k in kind.tolist()],
-            type=kind,
-            order=events.order[span],
-            side=[("sell", "", "buy")[d + 1] for d in direction.tolist()],
-            price=price / PRICE_SCALE,
-            quantity=size,
-            bid=self.bid[span], ask=self.ask[span], mid=self.mid[span], spread=self.spread[span],
-            bid_before=bid, ask_before=ask, mid_before=mid, spread_before=spread,
-            level_before=level_before, level=level, volume=self.volume[span],
-        )  # fmt: skip
+            self.sweeps(events.time[span], (kind == EXECUTION) | (kind == HIDDEN_EXECUTION), kind == SUBMISSION, direction),
+        )
 
     def _finish(self) -> None:
         import numpy as np
@@ -226,8 +208,7 @@ class _Replay:
         gaps = [gap for gap in (self.day.unnamed(*level) for level in levels) if gap is not None]
         where = f"{len(gaps)} levels at {len(sample)} events spread over the day"
         if self.rebuilt is not None:
-            crossed = int((self.day.rows[:, 0] <= self.day.rows[:, 2]).sum())
-            rec.check("messages that leave the rebuilt book crossed", crossed, 0, oracle="best bid below best ask after every message")
+            rec.check("messages that leave the rebuilt book crossed", self.crossed, 0, oracle="best bid below best ask after every message")
             rec.check(
                 "rebuilt levels that are not the sum of their orders",
                 sum(gap != 0 for gap in gaps),
@@ -255,17 +236,3 @@ def _shown(rows: np.ndarray, price: np.ndarray, direction: np.ndarray) -> np.nda
     bids = ((rows[:, 2::4] == price[:, None]) * rows[:, 3::4]).sum(axis=1)
     shown: np.ndarray = np.where(direction > 0, bids, asks)
     return shown
-
-
-def _before(column: np.ndarray, span: slice) -> np.ndarray:
-    """The column one event earlier; NaN before the first."""
-    import numpy as np
-
-    head = column[span.start - 1] if span.start else np.nan
-    return np.concatenate([[head], column[span.start : span.stop - 1]])
-
-
-def _differs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Elementwise ``!=`` in which two missing values are the same."""
-    differs: np.ndarray = (one != other) & ~((one != one) & (other != other))
-    return differs

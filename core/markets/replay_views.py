@@ -4,50 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.markets.lobster import CROSS, EXECUTION, HALT, HIDDEN_EXECUTION, PRICE_SCALE, SUBMISSION, UNOCCUPIED, Events
-from core.markets.queues import Queues
-from core.views import Axis, Breakdown, Cell, Column, GridFrame, Ladder, LadderFrame, Level, Mark, Resting, TableLog
+from core.formatting import clock_text
+from core.markets.lobster import CROSS, EXECUTION, HALT, HIDDEN_EXECUTION, PRICE_SCALE, SUBMISSION, Events
+from core.markets.lobster_day import Day
+from core.views import Axis, Breakdown, Cell, Column, GridFrame, Ladder, LadderFrame, Mark, TableLog
 
 if TYPE_CHECKING:
     import numpy as np
-
-
-class Day:
-    """Everything known of one day: its messages whole, its orderbook ``rows`` (events, 4 * levels) as far as they are read."""
-
-    def __init__(self, events: Events, levels: int) -> None:
-        import numpy as np
-
-        self.events = events
-        self.levels = levels
-        self.rows = np.zeros((len(events), 4 * levels), dtype=np.int64)
-        self.queues = Queues(events)
-
-    def level(self, side: int, step: int, place: int) -> Level | None:
-        """The level at ``place`` (0 is the best) with its known orders; what is not known stands in front as order 0."""
-        offset = 4 * place + (2 if side > 0 else 0)
-        price, quantity = int(self.rows[step, offset]), int(self.rows[step, offset + 1])
-        if abs(price) == UNOCCUPIED:
-            return None
-        ids, left = self.queues.at(side, price, step)
-        orders = tuple(Resting(order, size) for order, size in zip(ids.tolist(), left.tolist(), strict=True))
-        lump = quantity - int(left.sum())
-        return Level(price / PRICE_SCALE, quantity, (Resting(0, lump), *orders) if lump > 0 else orders)
-
-    def unnamed(self, side: int, step: int, place: int) -> int | None:
-        """Displayed quantity minus known orders of one level; None where it is unoccupied."""
-        offset = 4 * place + (2 if side > 0 else 0)
-        price, quantity = int(self.rows[step, offset]), int(self.rows[step, offset + 1])
-        if abs(price) == UNOCCUPIED:
-            return None
-        return quantity - int(self.queues.at(side, price, step)[1].sum())
 
 
 class ReplayLadder(Ladder):
     """The visible levels after each message. Order 0 is the quantity in front whose orders the file never named."""
 
     def __init__(self, day: Day) -> None:
-        super().__init__(tick=0.01, price_unit="$")
+        super().__init__(tick=_cents(day.events) / PRICE_SCALE, price_unit="$")
         self.day = day
 
     def at(self, step: int) -> LadderFrame:
@@ -68,6 +38,14 @@ class ReplayLadder(Ladder):
             return (Mark(price, resting, f"-{size}"),)
         what = {EXECUTION: "sold" if side > 0 else "bought", HIDDEN_EXECUTION: "hidden", CROSS: "cross"}[kind]
         return (Mark(price, "trade", f"{size} {what}"),)
+
+
+def _cents(events: Events) -> int:
+    """The step of the displayed prices, in the file's unit: a cent, or a part of it, as for shares below a dollar."""
+    import numpy as np
+
+    displayed = events.price[(events.type >= SUBMISSION) & (events.type <= EXECUTION)]
+    return int(np.gcd(PRICE_SCALE // 100, np.gcd.reduce(displayed))) if len(displayed) else PRICE_SCALE // 100
 
 
 class DepthBars(Breakdown):
@@ -106,14 +84,8 @@ def trade_tape(events: Events) -> TableLog:
     direction, kind = events.direction[entries], events.type[entries]
     did = np.where(kind == CROSS, "cross", np.where(direction < 0, "buy", np.where(direction > 0, "sell", "?")))
     maker = [str(order) if order > 0 else "hidden" for order in events.order[entries].tolist()]
-    clock = [clock_time(second, True) for second in events.time[entries].tolist()]
+    clock = [clock_text(int(second) * 1_000_000_000, 0) for second in events.time[entries].tolist()]
     columns = [Column("time", align="left"), Column("taker", align="left"), Column("price", "$"), Column("quantity"), Column("maker")]
     values = [np.array(clock), did, events.price[entries] / PRICE_SCALE, events.size[entries], np.array(maker)]
     role = np.where(kind == CROSS, 2, np.where(direction < 0, 0, np.where(direction > 0, 1, 2)))
     return TableLog(columns, entries, values, ("bid", "ask", "plain"), role)
-
-
-def clock_time(second: float, with_seconds: bool) -> str:
-    whole = int(second)
-    text = f"{whole // 3600:02d}:{whole // 60 % 60:02d}"
-    return f"{text}:{whole % 60:02d}" if with_seconds else text

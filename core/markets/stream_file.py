@@ -30,6 +30,8 @@ _BOUNDS = {
 def looks_like_stream(path: Path | str) -> bool:
     """Whether ``path`` is an archive that holds the columns; their content is not looked at."""
     try:
+        if not Path(path).is_file():  # a pipe would wait for ever
+            return False
         with zipfile.ZipFile(path) as archive:
             return {f"{name}.npy" for name in COLUMNS} <= set(archive.namelist())
     except archive_faults():

@@ -1,14 +1,20 @@
-"""What a replayed stream of messages shows after any of them: the ladder from keyframes, the rest from arrays."""
+"""What a replayed stream of messages shows at any step: the ladder from keyframes, the rest from arrays.
+
+A message with matches has several steps, joined: the number of a step's happening is its message.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.markets.keyframes import Keyframes
+from core.joins import Joins
+from core.markets.growing import Growing
 from core.markets.reports import BUY, SELL
+from core.markets.stream_matches import Book
 from core.views import (
     Axis,
     Breakdown,
@@ -27,7 +33,8 @@ from core.views import (
 )
 
 if TYPE_CHECKING:
-    from core.markets.engine import Engine
+    from core.markets.engine import QueueLevel
+    from core.markets.stream_windows import Windows
 
 SHOWN_LEVELS = 40
 SHOWN_ORDERS = 200
@@ -53,27 +60,31 @@ class Trades:
         self.maker[span], self.taker[span], self.bought[span] = maker, taker, bought
         self.count += len(step)
 
-    def of(self, step: int) -> range:
-        """The entries of one step, in the order in which they traded."""
-        return range(bisect_left(self.step, step, 0, self.count), bisect_left(self.step, step + 1, 0, self.count))
+    def of(self, first: int, last: int) -> range:
+        """The entries of the steps from ``first`` to ``last``, in the order in which they traded."""
+        return range(bisect_left(self.step, first, 0, self.count), bisect_left(self.step, last + 1, 0, self.count))
 
 
 class Changes:
-    """What each message did to the level at its own side and price, apart from trades: (side, price, lots)."""
+    """What each message did to the level at its own side and price, apart from trades: (side, price, lots), by message."""
 
     def __init__(self, messages: int, price: np.dtype) -> None:
         self.side = np.zeros(messages, dtype=np.int8)
         self.price = np.zeros(messages, dtype=price)
         self.lots = np.zeros(messages, dtype=np.int32)
 
-    def of(self, step: int) -> tuple[int, int, int]:
-        return int(self.side[step]), int(self.price[step]), int(self.lots[step])
+    def add(self, span: slice, side: np.ndarray, price: np.ndarray, lots: np.ndarray) -> None:
+        self.side[span], self.price[span] = side, price
+        self.lots[span] = np.clip(lots, -(1 << 31), (1 << 31) - 1)
+
+    def of(self, message: int) -> tuple[int, int, int]:
+        return int(self.side[message]), int(self.price[message]), int(self.lots[message])
 
 
 class StreamTape(Table):
     """Every trade, newest first: message, what the taker did, price, quantity, against whom."""
 
-    def __init__(self, trades: Trades, tail: int = 200) -> None:
+    def __init__(self, trades: Trades, joins: Joins, tail: int = 200) -> None:
         columns = [
             Column("message"),
             Column("taker did", align="left"),
@@ -83,16 +94,17 @@ class StreamTape(Table):
             Column("maker"),
         ]
         super().__init__(columns)
-        self.trades, self.tail = trades, tail
+        self.trades, self.joins, self.tail = trades, joins, tail
 
     def at(self, step: int) -> TableFrame:
-        log, now = self.trades, self.trades.of(step)
+        log, now = self.trades, self.trades.of(step, step)
         first = max(0, now.stop - self.tail)
         rows = []
         for entry in range(now.stop - 1, first - 1, -1):
             role = "bid" if log.bought[entry] else "ask"
             values = (
-                int(log.step[entry]) + 1, "buy" if log.bought[entry] else "sell", int(log.price[entry]), int(log.quantity[entry]),
+                self.joins.number(int(log.step[entry])) + 1, "buy" if log.bought[entry] else "sell",
+                int(log.price[entry]), int(log.quantity[entry]),
                 int(log.taker[entry]), int(log.maker[entry]),
             )  # fmt: skip
             rows.append(tuple(Cell(value, role) for value in values))
@@ -100,74 +112,97 @@ class StreamTape(Table):
 
 
 class StreamLadder(Ladder):
-    """The best levels with their queues after each message; every trade of the message is marked at its price."""
+    """The best levels with their queues at each step; its matches are marked at their price.
 
-    def __init__(self, keyframes: Keyframes, trades: Trades, changes: Changes) -> None:
+    Between two matches of a taker the makers served so far are gone or smaller, and the taker rests nowhere.
+    """
+
+    def __init__(self, keyframes: Windows, trades: Trades, changes: Changes, joins: Joins) -> None:
         super().__init__(tick=1, price_unit="")
-        self.keyframes, self.trades, self.changes = keyframes, trades, changes
+        self.keyframes, self.trades, self.changes, self.joins = keyframes, trades, changes, joins
 
     def at(self, step: int) -> LadderFrame:
-        with self.keyframes.after(step) as engine:
-            bids, asks = (self._side(engine, side) for side in (BUY, SELL))
-        return LadderFrame(bids, asks, self._marks_at(step))
+        message = self.joins.number(step)
+        if step < self.joins.last(message):
+            return LadderFrame(*self._within(message, step), self._trade_marks(step))
+        with self.keyframes.after(message) as engine:
+            bids, asks = (_levels(engine.levels(side, SHOWN_LEVELS, SHOWN_ORDERS)) for side in (BUY, SELL))
+        return LadderFrame(bids, asks, (*self._trade_marks(step), *self._own_mark(message)))
 
-    def _side(self, engine: Engine, side: int) -> tuple[Level, ...]:
-        found = []
-        for price, quantity, orders in engine.levels(side, SHOWN_LEVELS, SHOWN_ORDERS):
-            queue = [Resting(order, shown) for order, shown in orders]
-            behind = quantity - sum(shown for _, shown in orders)
-            found.append(Level(price, quantity, tuple([*queue, Resting(0, behind)] if behind else queue)))
-        return tuple(found)
+    def _within(self, message: int, step: int) -> tuple[tuple[Level, ...], tuple[Level, ...]]:
+        """Bids and asks at ``step``, where more of ``message`` follows: the book before it, and a taker of what it has taken so far."""
+        from core.markets.engine import message as engine_message
 
-    def _marks_at(self, step: int) -> tuple[Mark, ...]:
-        per_price: dict[int, int] = {}
-        for entry in self.trades.of(step):
-            price = int(self.trades.price[entry])
-            per_price[price] = per_price.get(price, 0) + int(self.trades.quantity[entry])
-        marks = [Mark(price, "trade", f"{quantity} traded") for price, quantity in per_price.items()]
-        side, price, change = self.changes.of(step)
-        if change:
-            marks.append(Mark(price, "bid" if side == BUY else "ask", f"{change:+d}"))
-        return tuple(marks)
+        log, gone = self.trades, self.trades.of(self.joins.first(message), step)
+        taker, side = int(log.taker[gone[0]]), BUY if log.bought[gone[0]] else SELL
+        engine = self.keyframes.rebuilt(message - 1)
+        if engine.rests(taker):  # a modified order has left its queue to trade
+            engine.apply(engine_message("cancel", taker))
+        quantity = int(log.quantity[gone.start : gone.stop].sum())
+        engine.apply(engine_message("submit", taker, side, quantity, int(log.price[gone[-1]]), "ioc"))
+        return _levels(engine.levels(BUY, SHOWN_LEVELS, SHOWN_ORDERS)), _levels(engine.levels(SELL, SHOWN_LEVELS, SHOWN_ORDERS))
+
+    def _trade_marks(self, step: int) -> tuple[Mark, ...]:
+        log = self.trades
+        return tuple(Mark(int(log.price[n]), "trade", f"{int(log.quantity[n])} traded") for n in log.of(step, step))
+
+    def _own_mark(self, message: int) -> tuple[Mark, ...]:
+        side, price, change = self.changes.of(message)
+        return (Mark(price, "bid" if side == BUY else "ask", f"{change:+d}"),) if change else ()
+
+
+def _levels(found: Sequence[QueueLevel]) -> tuple[Level, ...]:
+    """Levels as the ladder shows them; the orders behind the first ones of a queue are one, order 0."""
+    shown = []
+    for price, quantity, orders in found:
+        queue = [Resting(order, lots) for order, lots in orders]
+        behind = quantity - sum(order.quantity for order in queue)
+        if quantity:
+            shown.append(Level(price, quantity, tuple([*queue, Resting(0, behind)] if behind else queue)))
+    return tuple(shown)
 
 
 class StreamDepth(Breakdown):
     """All that rests, bids beside asks."""
 
-    def __init__(self, bids: np.ndarray, asks: np.ndarray) -> None:
+    def __init__(self, book: Growing) -> None:
         super().__init__(Axis.of("bids", "asks"), [("resting", "group0")], unit="")
-        self._depth = (bids, asks)
+        self._book = book
 
     def at(self, step: int) -> GridFrame:
-        cells = {(bar, 0): Cell(int(depth[step]), "group0") for bar, depth in enumerate(self._depth)}
-        changed = frozenset((bar, 0) for bar, depth in enumerate(self._depth) if step == 0 or depth[step] != depth[step - 1])
+        depth = [self._book.get(name) for name in ("bids", "asks")]
+        cells = {(bar, 0): Cell(int(column[step]), "group0") for bar, column in enumerate(depth)}
+        changed = frozenset((bar, 0) for bar, column in enumerate(depth) if step == 0 or column[step] != column[step - 1])
         return GridFrame(1, cells, changed)
 
-    def grow(self, span: slice) -> None:
+    def grow(self, book: Book) -> None:
         """The scale fits the largest depth matched so far."""
-        self.maximum = max(self.maximum, *(float(depth[span].max()) for depth in self._depth))
+        self.maximum = max(self.maximum, float(book.bids.max()), float(book.asks.max()))
 
 
 class StreamPlot(Plot):
     """Prices over messages: the curves are thinned for drawing, the values at a step are exact."""
 
-    def __init__(self, columns: dict[str, np.ndarray], thinned: int = 100_000) -> None:
+    def __init__(self, book: Growing, joins: Joins, messages: int, thinned: int = 100_000) -> None:
         super().__init__("message", "price")
-        self._columns = list(columns.values())
-        roles = {"mid": "plain", "bid": "bid", "ask": "ask"}
-        for name in columns:
-            self.curve(name, roles[name], "step")
-        self._stride = max(len(self._columns[0]) // thinned, 1)
+        self._book, self._joins = book, joins
+        for name, role in (("mid", "plain"), ("bid", "bid"), ("ask", "ask")):
+            self.curve(name, role, "step")
+        self._stride = max(messages // thinned, 1)
 
-    def draw(self, first: int, end: int) -> None:
-        """Add the points of messages [first, end) that differ from the point before, at most one in a stride."""
-        steps = np.arange(-(-first // self._stride) * self._stride, end, self._stride)
-        for curve, column in enumerate(self._columns):
-            values = column[steps].astype(np.float64)
+    def draw(self, first: int, message: np.ndarray, book: Book) -> None:
+        """Add the points of the block of steps that begins at ``first`` where they differ from the point before, one in a stride.
+
+        message: (steps,) the message of each.
+        """
+        chosen = np.arange(-first % self._stride, len(message), self._stride)
+        for curve, column in enumerate(((book.bid + book.ask) / 2, book.bid, book.ask)):
+            values = column[chosen].astype(np.float64)
             keep = np.isfinite(values)
             keep[1:] &= values[1:] != values[:-1]
-            self.points(curve, steps[keep] + 1.0, values[keep], steps[keep])
+            self.points(curve, message[chosen][keep] + 1.0, values[keep], first + chosen[keep])
 
     def at(self, step: int) -> PlotFrame:
-        values = [float(column[step]) for column in self._columns]
-        return PlotFrame(step + 1.0, tuple(None if value != value else value for value in values))
+        bid, ask = (float(self._book.get(name)[step]) for name in ("bid", "ask"))
+        values = ((bid + ask) / 2, bid, ask)
+        return PlotFrame(self._joins.number(step) + 1.0, tuple(None if value != value else value for value in values))

@@ -135,6 +135,7 @@ def crash(messages: int = 400_000) -> dict[str, np.ndarray]:
 
 def bench_matching(name: str, columns: dict[str, np.ndarray], rounds: int) -> float:
     from core.markets.engine import Engine, Rules, stream_messages
+    from core.markets.engine_state import S_TRADES
     from core.markets.stream_file import COLUMNS
 
     rows = list(zip(*(columns[column].tolist() for column in COLUMNS), strict=True))
@@ -150,7 +151,7 @@ def bench_matching(name: str, columns: dict[str, np.ndarray], rounds: int) -> fl
         start = time.perf_counter()
         matcher.run(rows)
         theirs.append(time.perf_counter() - start)
-        assert matcher.trades == engine.state.scalars[23], "both sides must make the same trades"
+        assert matcher.trades == engine.state.scalars[S_TRADES], "both sides must make the same trades"
     ratio = min(theirs) / min(ours)
     print(
         f"{name}: {len(rows):,} messages, {matcher.trades:,} trades; engine {len(rows) / min(ours) / 1e6:.1f} M/s, "
@@ -193,7 +194,7 @@ def events(count: int = 1_000_000) -> dict[str, np.ndarray]:
 
 
 def bench_rebuild(peers: str, rounds: int) -> list[bool]:
-    from core.markets.event_kernel import EventEngine
+    from core.markets.event_book import EventBook
 
     stream = events()
     count = len(stream["action"])
@@ -213,9 +214,9 @@ def bench_rebuild(peers: str, rounds: int) -> list[bool]:
         )  # fmt: skip
         for _ in range(rounds):
             for kind, dense, mine in (("dense", most, columns), ("raw", None, raw_columns)):
-                EventEngine(dense).apply(*(column[:100] for column in mine))  # compiled
+                EventBook(dense).apply(*(column[:100] for column in mine))  # compiled
                 start = time.perf_counter()
-                EventEngine(dense).apply(*mine)
+                EventBook(dense).apply(*mine)
                 took[kind].append(time.perf_counter() - start)
             for name in names if peers else ():
                 run = subprocess.run([peers, "-c", PEER, str(path), name, "1"], capture_output=True, text=True, check=False)

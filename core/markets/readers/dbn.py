@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from core.errors import BadInput
 from core.markets.readers import forms
 from core.markets.readers.forms import DepthEvents, Header, OrderEvents
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 PRICE_SCALE = 1_000_000_000
-UNDEFINED_PRICE = 2**63 - 1
-F_LAST, F_SNAPSHOT = 128, 32
+UNDEFINED_PRICE, LOWEST_PRICE = 2**63 - 1, -(2**63)
+F_LAST, F_SNAPSHOT, F_MAYBE_BAD_BOOK = 128, 32, 4
+WHOLE_NUMBERING = 0.99
+"""From this share of steps of 0 or 1 on, a file holds every number of its publisher, and a larger step is a gap."""
 SCHEMAS = "mbo, mbp-1, mbp-10, tbbo or trades"
 _MBO, _TRADE, _MBP1, _MBP10 = 0xA0, 0x00, 0x01, 0x0A
 _ACTIONS = {"A": forms.ADD, "C": forms.CANCEL, "M": forms.MODIFY, "R": forms.CLEAR, "T": forms.TRADE, "F": forms.FILL, "N": forms.NONE}
@@ -163,6 +167,52 @@ class _Records:
         return np.dtype([*layout, ("rest", f"V{size - known}")]) if size > known else np.dtype(layout)
 
 
+class SequenceGaps(msgspec.Struct, frozen=True):
+    """What the numbering of a DBN file says about messages that were lost; records count from 0, -1 where there is none.
+
+    flagged: records that Databento marks as coming after a gap that it could not fill (F_MAYBE_BAD_BOOK), the only sign that
+    a file of some instruments can give: the numbers between theirs belong to others. whole: the file holds nearly every
+    number, so that steps above 1 are gaps: so many ``jumps``, with so many numbers ``missing``. back: numbers below the one before.
+    """
+
+    records: int
+    flagged: int
+    first_flagged: int
+    whole: bool
+    jumps: int
+    missing: int
+    first_jump: int
+    back: int
+    first_back: int
+
+
+def sequence_gaps(path: str | Path) -> SequenceGaps:
+    """Read the file once, all instruments in the order in which they were sent. BadInput as `DbnOrders.blocks` and `DbnDepth.blocks`."""
+    import numpy as np
+
+    seen = before = 0
+    counts = {"flagged": 0, "jumps": 0, "back": 0}
+    firsts = dict.fromkeys(counts, -1)
+    missing = steps = 0
+    for records in _Records(path).records():
+        mine = np.flatnonzero((records["flags"] & F_SNAPSHOT) == 0)
+        number = _column(records, "sequence")[mine]
+        if len(mine):
+            step = np.diff(number, prepend=before if steps else number[0])
+            found = {"flagged": (records["flags"][mine] & F_MAYBE_BAD_BOOK) > 0, "jumps": step > 1, "back": step < 0}
+            for name, mask in found.items():
+                if firsts[name] < 0 and mask.any():
+                    firsts[name] = seen + int(mine[int(mask.argmax())])
+                counts[name] += int(mask.sum())
+            missing += int((step[step > 1] - 1).sum())
+            steps, before = steps + len(step), int(number[-1])
+        seen += len(records)
+    whole = steps > 1 and counts["jumps"] + counts["back"] <= (1 - WHOLE_NUMBERING) * steps
+    return SequenceGaps(
+        seen, counts["flagged"], firsts["flagged"], whole, counts["jumps"], missing, firsts["jumps"], counts["back"], firsts["back"]
+    )  # fmt: skip
+
+
 def _chosen(reader: _Records, block: np.ndarray, symbol: str) -> tuple[str, int, str]:
     """(symbol, instrument id, what was chosen from): the one asked for, else the busiest of the first records."""
     counts = Counter(block["instrument_id"].tolist())
@@ -217,6 +267,8 @@ class DbnOrders:
             if (action < 0).any():
                 odd = mine["action"][int((action < 0).argmax())]
                 raise BadInput(self.header.path, f"action {bytes(odd)!r}", "A, C, M, R, T, F or N")
+            if (mine["price"] == LOWEST_PRICE).any():
+                raise BadInput(self.header.path, f"price {LOWEST_PRICE}", "prices above it: it stands for none")
             flags = mine["flags"]
             yield OrderEvents(
                 _column(mine, "ts_event"), _column(mine, "ts_recv"), action, _column(mine, "order_id"), _sides(mine),

@@ -57,7 +57,8 @@ class DepthEvents(msgspec.Struct, frozen=True):
     """A block of market-by-price messages (messages,) and their levels (levels,): message i owns first[i] to first[i + 1].
 
     side, price and size speak of the trade of a PRINT (side of the aggressor, 0 unknown), and are 0 elsewhere; quantities
-    are as the file writes them. ``update`` is the exchange's number of the message, 0 where there is none.
+    are as the file writes them. ``update`` is the exchange's number of the message, 0 where there is none; ``line`` the line
+    of a text file that it begins on (None where a file has no lines).
     """
 
     time: np.ndarray
@@ -72,6 +73,7 @@ class DepthEvents(msgspec.Struct, frozen=True):
     level_side: np.ndarray
     level_price: np.ndarray
     level_size: np.ndarray
+    line: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.time)

@@ -9,15 +9,16 @@ cross, B breaks a trade.
 
 from __future__ import annotations
 
-from array import array
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core.errors import BadInput
-from core.markets.readers import forms
 from core.markets.readers.forms import Header, OrderEvents
 from core.markets.readers.streams import Stream, head_of
+
+if TYPE_CHECKING:
+    import numpy as np
 
 PRICE_SCALE = 10_000
 SIZES = {
@@ -25,12 +26,12 @@ SIZES = {
     "X": 23, "D": 19, "U": 35, "P": 44, "Q": 40, "B": 19, "I": 50, "N": 20, "O": 48,
 }  # fmt: skip
 """Bytes of each message type, its letter included."""
-_SIZE = [0] * 256
-for _letter, _bytes in SIZES.items():
-    _SIZE[ord(_letter)] = _bytes
 DECIDED_AFTER = 1_000_000
-_BLOCK, _FIRST_BLOCK = 100_000, 2_000
-_COLUMNS = "qbqbqqb"
+_ORDERS = b"AFECXDUPQB"
+_BLOCK, _FIRST_BLOCK = 16_384, 2_000
+_PIECE = 1 << 18
+_SHORTEST = 14
+"""Bytes of the shortest message with its prefix."""
 
 
 def looks_like_itch(path: str | Path) -> bool:
@@ -41,58 +42,87 @@ def looks_like_itch(path: str | Path) -> bool:
 
 def open_itch(path: str | Path, symbol: str = "") -> ItchOrders:
     """The events of one stock; without ``symbol`` the one with the most messages among the first million."""
+    import numpy as np
+
+    from core.markets import itch_kernel as kernel
+
     names: dict[int, str] = {}
-    counts: Counter[int] = Counter()
     wanted = -1
-    for number, (kind, message) in enumerate(_messages(Stream(path))):
-        locate = int.from_bytes(message[1:3], "big")
-        if kind == 82:  # R: the stock directory
-            names[locate] = message[11:19].decode("latin-1").strip()
-            if symbol and names[locate] == symbol:
-                wanted = locate
+    sizes, counted = message_sizes()
+    per_stock, directory, counts = np.zeros(1 << 16, dtype=np.int64), np.zeros(4096, dtype=np.int64), np.zeros(4, dtype=np.int64)
+    most = 1 << 62 if symbol else DECIDED_AFTER
+    for data in _Messages(Stream(path), counts):
+        while not counts[kernel.K_BAD]:
+            counts[kernel.K_ROWS] = 0
+            data.at = kernel.count_messages(data.bytes, data.at, data.end, sizes, counted, most, counts, per_stock, directory)
+            for body in directory[: counts[kernel.K_ROWS]].tolist():
+                locate, name = bytes(data.bytes[body + 1 : body + 3]), bytes(data.bytes[body + 11 : body + 19])
+                names[int.from_bytes(locate, "big")] = name.decode("latin-1").strip()
+            if counts[kernel.K_ROWS] < len(directory):
                 break
-        elif kind in _BOOK:
-            counts[locate] += 1
-        if number >= DECIDED_AFTER and not symbol:
+        if symbol in names.values() or counts[kernel.K_MESSAGES] >= most:
             break
+    if symbol:
+        wanted = next((locate for locate, name in names.items() if name == symbol), -1)
     if symbol and wanted < 0:
         known = sorted(names.values())
         raise BadInput(f"{path}: symbol", f"no {symbol!r}", "symbol = " + ", ".join(known[:8]) + ("" if len(known) <= 8 else ", …"))
     if not symbol:
-        if not counts:
+        if not per_stock.any():
             raise BadInput(str(path), "no order in it", "an ITCH 5.0 file with orders")
-        wanted = counts.most_common(1)[0][0]
+        wanted = int(per_stock.argmax())
     others = len(names) - 1
     note = f"the busiest of {others + 1} stocks; symbol = NAME picks another" if not symbol and others > 0 else ""
     header = Header(str(path), "Nasdaq ITCH 5.0", names.get(wanted, str(wanted)), note, PRICE_SCALE, "shares", "midnight")
     return ItchOrders(path, header, wanted)
 
 
-_BOOK = frozenset(b"AFECXDUPQB")
+def message_sizes() -> tuple[np.ndarray, np.ndarray]:
+    """(256,) the size of each message type, and whether it is about orders."""
+    import numpy as np
+
+    sizes, counted = np.zeros(256, dtype=np.int64), np.zeros(256, dtype=np.bool_)
+    for letter, size in SIZES.items():
+        sizes[ord(letter)] = size
+    counted[list(_ORDERS)] = True
+    return sizes, counted
 
 
-def _messages(stream: Stream) -> Iterator[tuple[int, bytes]]:
-    """(type, message) of the whole file. BadInput for an unknown type, a length that is not its type's, a file cut off."""
-    rest, place = b"", 0
-    for piece in stream.pieces():
-        data = rest + piece
-        at, end = 0, len(data)
-        while at + 3 <= end:
-            kind = data[at + 2]
-            size = _SIZE[kind]
-            told = data[at] << 8 | data[at + 1]
-            if not size or told not in (0, size):
-                letter = chr(kind) if 32 < kind < 127 else f"{kind:#04x}"
-                found = f"message type {letter!r}" if not size else f"a message {letter!r} of {told} bytes"
-                raise BadInput(f"{stream.where}: byte {place + at}", found, "an ITCH 5.0 message of its type's size")
-            if at + 2 + size > end:
-                break
-            yield kind, data[at + 2 : at + 2 + size]
-            at += 2 + size
-        rest = data[at:]
-        place += at
-    if rest:
-        raise BadInput(f"{stream.where}: byte {place}", f"the last message is cut off after {len(rest)} bytes", "a whole ITCH file")
+class _Messages:
+    """The bytes of a file piece by piece: whoever reads [``at``, ``end``) sets ``at`` to where they stopped.
+
+    BadInput for an unknown type, a length that is not its type's (the reader says so in ``counts``), a file cut off.
+    """
+
+    def __init__(self, stream: Stream, counts: np.ndarray) -> None:
+        self.stream = stream
+        self._counts = counts
+        self.at = self.end = 0
+
+    def __iter__(self) -> Iterator[_Messages]:
+        import numpy as np
+
+        from core.markets.itch_kernel import K_BAD
+
+        rest, place = b"", 0
+        for whole in self.stream.pieces():
+            for begin in range(0, len(whole), _PIECE):
+                data = rest + whole[begin : begin + _PIECE]
+                self.bytes = np.frombuffer(data, dtype=np.uint8)
+                self.at, self.end = 0, len(data)
+                yield self
+                if self._counts[K_BAD]:
+                    self._refuse(data, place)
+                rest, place = data[self.at :], place + self.at
+        if rest:
+            found = f"the last message is cut off after {len(rest)} bytes"
+            raise BadInput(f"{self.stream.where}: byte {place}", found, "a whole ITCH file")
+
+    def _refuse(self, data: bytes, place: int) -> None:
+        kind, told = data[self.at + 2], int.from_bytes(data[self.at : self.at + 2], "big")
+        letter = chr(kind) if 32 < kind < 127 else f"{kind:#04x}"
+        found = f"a message {letter!r} of {told} bytes" if chr(kind) in SIZES else f"message type {letter!r}"
+        raise BadInput(f"{self.stream.where}: byte {place + self.at}", found, "an ITCH 5.0 message of its type's size")
 
 
 class ItchOrders:
@@ -108,66 +138,35 @@ class ItchOrders:
 
     def blocks(self) -> Iterator[OrderEvents]:
         """Blocks of events. A U gives two: its old order goes, its new one comes, and only then the book is read."""
-        self._stream, limit = Stream(self._path), _FIRST_BLOCK
-        wanted = self._locate.to_bytes(2, "big")
-        rows = _Rows()
-        sides: dict[int, int] = {}
-        for kind, m in _messages(self._stream):
-            if m[1:3] != wanted or (kind not in _BOOK and kind != 72):
-                continue
-            time = int.from_bytes(m[5:11], "big")
-            if kind in (65, 70):  # A, F
-                order, side = int.from_bytes(m[11:19], "big"), 1 if m[19] == 66 else -1
-                sides[order] = side
-                rows.add(time, forms.ADD, order, side, int.from_bytes(m[32:36], "big"), int.from_bytes(m[20:24], "big"))
-            elif kind in (69, 67):  # E, C
-                order, size = int.from_bytes(m[11:19], "big"), int.from_bytes(m[19:23], "big")
-                printable = kind == 69 or m[31] == 89
-                rows.add(time, forms.EXECUTE if printable else forms.CANCEL, order, 0, 0, size)
-            elif kind == 88:  # X
-                rows.add(time, forms.CANCEL, int.from_bytes(m[11:19], "big"), 0, 0, int.from_bytes(m[19:23], "big"))
-            elif kind == 68:  # D
-                rows.add(time, forms.DELETE, int.from_bytes(m[11:19], "big"), 0, 0, 0)
-            elif kind == 85:  # U
-                old, new = int.from_bytes(m[11:19], "big"), int.from_bytes(m[19:27], "big")
-                side = sides.get(old, 0)
-                sides[new] = side
-                rows.add(time, forms.DELETE, old, 0, 0, 0, last=0)
-                rows.add(time, forms.ADD, new, side, int.from_bytes(m[31:35], "big"), int.from_bytes(m[27:31], "big"))
-            elif kind == 80:  # P: the side of the hidden order, which is B in newer files whatever it was
-                rows.add(time, forms.HIDDEN, 0, 0, int.from_bytes(m[32:36], "big"), int.from_bytes(m[20:24], "big"))
-            elif kind == 81:  # Q
-                rows.add(time, forms.CROSS, 0, 0, int.from_bytes(m[27:31], "big"), int.from_bytes(m[11:19], "big"))
-            elif kind == 72:  # H
-                rows.add(time, forms.HALT, 0, 0, 0, 0)
-            else:  # B
-                rows.add(time, forms.NONE, 0, 0, 0, 0)
-            if len(rows) >= limit:
-                yield rows.take()
-                limit = _BLOCK
-        if len(rows):
-            yield rows.take()
-
-
-class _Rows:
-    def __init__(self) -> None:
-        self._columns = [array(code) for code in _COLUMNS]
-
-    def __len__(self) -> int:
-        return len(self._columns[0])
-
-    def add(self, *row: int, last: int = 1) -> None:
-        for column, value in zip(self._columns, (*row, last), strict=True):
-            column.append(value)
-
-    def take(self) -> OrderEvents:
         import numpy as np
 
-        columns: list[np.ndarray] = [
-            np.frombuffer(column, dtype=np.int8 if code == "b" else np.int64).copy()
-            for column, code in zip(self._columns, _COLUMNS, strict=True)
-        ]
-        time, action, order, side, price, size, last = columns
-        self._columns = [array(code) for code in _COLUMNS]
-        none = np.zeros(len(time), dtype=bool)
-        return OrderEvents(time, np.zeros(len(time), dtype=np.int64), action, order, side, price, size, last.astype(bool), none)
+        from core.markets import itch_kernel as kernel
+        from core.markets.hashed import grown, table
+
+        self._stream = Stream(self._path)
+        sizes, _ = message_sizes()
+        orders, counts = table(1), np.zeros(4, dtype=np.int64)
+        limit, room = _FIRST_BLOCK, _BLOCK + 2 * (_PIECE // _SHORTEST)
+        wide, narrow = np.empty((4, room), dtype=np.int64), np.empty((3, room), dtype=np.int8)
+        for data in _Messages(self._stream, counts):
+            orders = grown(orders, int(counts[kernel.K_RESTING]) + (data.end - data.at) // _SHORTEST)
+            data.at = kernel.stock_events(data.bytes, data.at, data.end, sizes, self._locate, orders, counts, wide, narrow)
+            if counts[kernel.K_ROWS] >= limit or (counts[kernel.K_BAD] and counts[kernel.K_ROWS]):
+                yield self._events(wide, narrow, counts)
+                limit = _BLOCK
+        if counts[kernel.K_ROWS]:
+            yield self._events(wide, narrow, counts)
+
+    @staticmethod
+    def _events(wide: np.ndarray, narrow: np.ndarray, counts: np.ndarray) -> OrderEvents:
+        """The rows written so far, which are then free again."""
+        import numpy as np
+
+        from core.markets import itch_kernel as kernel
+
+        rows = int(counts[kernel.K_ROWS])
+        counts[kernel.K_ROWS] = 0
+        time, order, price, size = wide[:, :rows].copy()
+        action, side, last = narrow[:, :rows].copy()
+        zero = np.zeros(rows, dtype=np.int64)
+        return OrderEvents(time, zero, action, order, side, price, size, last.astype(bool), np.zeros(rows, dtype=bool))

@@ -64,13 +64,13 @@ class Stream:
                 try:
                     out = unpack.decompress(piece, PIECE)
                 except zlib.error as error:
-                    raise BadInput(self.where, f"damaged gzip data ({error})", whole) from None
+                    raise BadInput(f"{self.where}: before byte {self._at}", f"damaged gzip data ({error})", whole) from None
                 piece = unpack.unused_data if unpack.eof else unpack.unconsumed_tail
                 empty &= not out
                 if out:
                     yield out
         if not unpack.eof:
-            raise BadInput(self.where, "the gzip data ends too early", whole)
+            raise BadInput(f"{self.where}: byte {self._at}", "the gzip data ends too early", whole)
         if empty:
             raise BadInput(self.where, "the gzip file holds nothing", "a file with data in it")
 
@@ -89,7 +89,7 @@ class Stream:
                     try:
                         held.append(unpack.decompress(piece))
                     except zstandard.ZstdError as error:
-                        raise BadInput(self.where, f"damaged zstandard data ({error})", whole) from None
+                        raise BadInput(f"{self.where}: before byte {self._at}", f"damaged zstandard data ({error})", whole) from None
                     piece = unpack.unused_data if unpack.eof else b""
                     waiting += len(held[-1])
                 if waiting >= PIECE // 4:
@@ -99,7 +99,7 @@ class Stream:
             empty = False
             yield b"".join(held)
         if not unpack.eof:
-            raise BadInput(self.where, "the zstandard data ends too early", whole)
+            raise BadInput(f"{self.where}: byte {self._at}", "the zstandard data ends too early", whole)
         if empty:
             raise BadInput(self.where, "the zstandard file holds nothing", "a file with data in it")
 
@@ -110,7 +110,7 @@ class Stream:
             text = rest + piece
             end = text.rfind(b"\n") + 1
             if not end and len(text) > LONGEST_LINE:
-                raise BadInput(self.where, f"no line end in {len(text):,} bytes", "text in lines")
+                raise BadInput(f"{self.where}: line {number}", f"no line end in {len(text):,} bytes", "text in lines")
             rest = text[end:]
             if end:
                 found = text[:end].replace(b"\r\n", b"\n").split(b"\n")[:-1]

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from core.errors import BadInput
 from core.markets.readers import forms
-from core.markets.readers.depth_rows import DepthRows, EpochUnit, number, quantity
+from core.markets.readers.depth_rows import DepthRows, EpochUnit, in_blocks, number, quantity
 from core.markets.readers.forms import DepthEvents, Header
-from core.markets.readers.streams import Stream, head_of
+from core.markets.readers.streams import Stream
+from core.markets.readers.text import opening, text_head, text_lines
 
 START = "exchange,symbol,timestamp,local_timestamp,"
 ALLOWED = "Tardis trades, quotes, book_snapshot_N or incremental_book_L2"
 _LEVEL = re.compile(r"(asks|bids)\[(\d+)\]\.(price|amount)")
-_BLOCK, _FIRST_BLOCK = 50_000, 2_000
 _KINDS = {
     "trades": ("id", "side", "price", "amount"),
     "quotes": ("ask_amount", "ask_price", "bid_price", "bid_amount"),
@@ -31,13 +31,12 @@ _KINDS = {
 
 def looks_like_tardis(path: str | Path) -> bool:
     """Whether the first line is a Tardis header."""
-    return head_of(path, len(START)) == START.encode()
+    return text_head(path, len(START)) == START.encode()
 
 
 def open_tardis(path: str | Path, symbol: str = "") -> TardisDepth:
     """The messages of one symbol: the one asked for, else the busiest in the first block of lines."""
-    lines = Stream(path).lines()
-    _, block = next(lines)
+    block = opening(Stream(path))
     columns = block[0].decode("utf-8", "replace").strip().split(",")
     kind = _kind_of(columns)
     if not kind:
@@ -79,20 +78,20 @@ class TardisDepth:
 
     def blocks(self) -> Iterator[DepthEvents]:
         """Blocks of messages. BadInput names the line of a row that is not as the header says."""
-        self._stream, limit = Stream(self._stream.path), _FIRST_BLOCK
-        out, pending = DepthRows(), _Pending()
-        for first, lines in self._stream.lines():
+        self._stream, out = Stream(self._stream.path), DepthRows()
+        yield from in_blocks(self._rows(out), out)
+
+    def _rows(self, out: DepthRows) -> Iterator[None]:
+        pending = _Pending()
+        for first, lines in text_lines(self._stream):
             for at, line in enumerate(lines, first):
                 if at > 1 and line.strip():
-                    self._row(f"{self.header.path}: line {at}", line.decode("utf-8", "replace").split(","), out, pending)
-            if len(out) >= limit:
-                yield out.take()
-                limit = _BLOCK
+                    self._row(at, line.decode("utf-8", "replace").split(","), out, pending)
+                    yield
         pending.give(out)
-        if len(out):
-            yield out.take()
 
-    def _row(self, where: str, row: list[str], out: DepthRows, pending: _Pending) -> None:
+    def _row(self, line: int, row: list[str], out: DepthRows, pending: _Pending) -> None:
+        where = f"{self.header.path}: line {line}"
         if len(row) != len(self._columns):
             raise BadInput(where, f"{len(row)} columns", f"{len(self._columns)} columns, as in the header")
         if row[1] != self.header.symbol:
@@ -100,23 +99,23 @@ class TardisDepth:
         time, local = self.unit.read(row[2], where, "timestamp"), self.local_unit.read(row[3], where, "local_timestamp")
         if self.kind == "trades":
             side = {"buy": 1, "sell": -1}.get(row[5], 0)
-            out.add(time, local, forms.PRINT, side, number(row[6], where, "price"), quantity(row[7], where, "amount"))
+            out.add(time, local, forms.PRINT, side, number(row[6], where, "price"), quantity(row[7], where, "amount"), line=line)
         elif self.kind == "quotes":
             levels = [(side, row[p], row[q]) for side, p, q in ((-1, 5, 4), (1, 6, 7)) if row[p]]
             parsed = [(s, number(p, where, "price"), quantity(q or "0", where, "amount")) for s, p, q in levels]
-            out.add(time, local, forms.QUOTE, levels=parsed)
+            out.add(time, local, forms.QUOTE, levels=parsed, line=line)
         elif self.kind == "incremental_book_L2":
             if row[4] not in ("true", "false") or row[5] not in ("bid", "ask"):
                 raise BadInput(where, f"is_snapshot {row[4]!r}, side {row[5]!r}", "true or false, bid or ask")
             level = (1 if row[5] == "bid" else -1, number(row[6], where, "price"), quantity(row[7], where, "amount"))
-            pending.take(time, local, row[4] == "true", level, out)
+            pending.take(time, local, row[4] == "true", level, line, out)
         else:
             found: list[tuple[int, float, float]] = []
             for name, text in zip(self._columns[4::2], range(4, len(row), 2), strict=True):
                 if row[text]:
                     side = -1 if name.startswith("asks") else 1
                     found.append((side, number(row[text], where, name), quantity(row[text + 1], where, name.replace("price", "amount"))))
-            out.add(time, local, forms.SNAPSHOT, levels=found)
+            out.add(time, local, forms.SNAPSHOT, levels=found, line=line)
 
 
 class _Pending:
@@ -125,15 +124,16 @@ class _Pending:
     def __init__(self) -> None:
         self._key: tuple[int, int, bool] | None = None
         self._levels: list[tuple[int, float, float]] = []
+        self._line = 0
 
-    def take(self, time: int, local: int, snapshot: bool, level: tuple[int, float, float], out: DepthRows) -> None:
-        if self._key is not None and self._key != (time, local, snapshot):
+    def take(self, time: int, local: int, snapshot: bool, level: tuple[int, float, float], line: int, out: DepthRows) -> None:
+        if self._key != (time, local, snapshot):
             self.give(out)
-        self._key = (time, local, snapshot)
+            self._key, self._line = (time, local, snapshot), line
         self._levels.append(level)
 
     def give(self, out: DepthRows) -> None:
         if self._key is not None:
             time, local, snapshot = self._key
-            out.add(time, local, forms.SNAPSHOT if snapshot else forms.DELTA, levels=self._levels)
+            out.add(time, local, forms.SNAPSHOT if snapshot else forms.DELTA, levels=self._levels, line=self._line)
         self._key, self._levels = None, []

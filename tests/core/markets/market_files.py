@@ -30,12 +30,12 @@ def dbn_header(schema: str = "mbo", symbols: dict[str, int] | None = None) -> by
 
 
 def mbo(action: str, order: int = 1, side: str = "B", price: float = 100.0, size: int = 1, *, at: int = 0, last: bool = True,
-        flags: int = 0, instrument: int = 7, event: int | None = None) -> bytes:  # fmt: skip
+        flags: int = 0, instrument: int = 7, event: int | None = None, sequence: int = 0) -> bytes:  # fmt: skip
     """One market-by-order record, after the published layout (56 bytes, little-endian). ``at``: nanoseconds after `START`."""
     flags |= LAST if last else 0
     return struct.pack(
         "<BBHIQQqIBBccQiI", 14, 0xA0, 1, instrument, START + (at if event is None else event), order, round(price * PRICE), size,
-        flags, 0, action.encode(), side.encode(), START + at, 0, 0,
+        flags, 0, action.encode(), side.encode(), START + at, 0, sequence,
     )  # fmt: skip
 
 

@@ -113,7 +113,9 @@ def test_raw_lines_that_are_no_messages_name_their_line(tmp_path):
     assert "line 2: p is 'dear'" in said(text(tmp_path / "c", good, good.replace('"100"', '"dear"')))
     assert "line 2" in said(text(tmp_path / "d", good, good[:-10]))
     assert "line 2" in said(text(tmp_path / "e", good, "[1, 2]"))
-    assert "a time or number" in said(text(tmp_path / "f", good, good.replace('"T":1723161256000', '"T":"noon"')))
+    assert "line 2: T is 'noon'; allowed: a whole number of s" in said(
+        text(tmp_path / "f", good, good.replace('"T":1723161256000', '"T":"noon"'))
+    )
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])

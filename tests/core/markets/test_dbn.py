@@ -126,7 +126,7 @@ def test_trades_fills_and_none_change_no_level_and_clear_empties_the_book():
     _, book = run(*rows)
     assert book.queue(1, 10) == [(1, 5)]
     _, book = run(*rows, ("R", 0, "N", 0, 0, True))
-    assert book.best(1) == NO_PRICE and not book.orders
+    assert book.best(1) == NO_PRICE and not book.resting
 
 
 def test_fill_of_the_aggressor_itself_is_told_apart():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from core.errors import BadInput
 from core.markets.depth_book import DepthBook
+from core.markets.doctor import examine
 from core.markets.readers import forms
 from core.markets.readers.binance import looks_like_binance, open_binance
 from core.markets.readers.tardis import looks_like_tardis, open_tardis
@@ -45,8 +46,8 @@ def ticker(update, bid, ask, time=1_723_161_256_000):
     return json.dumps({"stream": "x@bookTicker", "data": data}, separators=(",", ":"))
 
 
-def trade(price, size, maker, time=1_723_161_256_000):
-    data = {"e": "trade", "E": time, "T": time, "s": "X", "t": 1, "p": price, "q": size, "X": "MARKET", "m": maker}
+def trade(price, size, maker, time=1_723_161_256_000, number=1):
+    data = {"e": "trade", "E": time, "T": time, "s": "X", "t": number, "p": price, "q": size, "X": "MARKET", "m": maker}
     return json.dumps({"stream": "x@trade", "data": data}, separators=(",", ":"))
 
 
@@ -202,3 +203,42 @@ def test_mixed_symbols_pick_the_busiest_and_an_unknown_one_is_refused(tmp_path):
     assert len(next(iter(open_tardis(path, "ONE").blocks()))) == 1
     with pytest.raises(BadInput, match="no 'NIX' among the first rows; allowed: symbol = ONE, TWO"):
         record("order_book", {"file": path, "symbol": "NIX"})
+
+
+def spot(kind: str, number: int) -> str:
+    """A raw spot message as the exchange sends it: quotes and snapshots tell no time."""
+    clock = 1_735_689_600_000 + 100 * number
+    messages = {
+        "quote": {"u": number, "s": "X", "b": "100.0", "B": "1", "a": "101.0", "A": str(number)},
+        "snapshot": {"lastUpdateId": number, "bids": [["100.0", "1"]], "asks": [["101.0", "2"]]},
+        "trade": {"e": "trade", "E": clock, "s": "X", "t": number, "p": "100.0", "q": "0.5", "T": clock, "m": True, "M": True},
+        "depth": {"e": "depthUpdate", "E": clock, "s": "X", "U": number, "u": number, "b": [["100.0", str(number)]], "a": []},
+    }
+    return json.dumps(messages[kind], separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "hundreds"),
+    [
+        (("snapshot", "depth", "trade"), [2, 2, 3]),  # what comes before every time stands at the first
+        (("depth", "snapshot", "trade"), [1, 1, 3]),
+        (("quote", "quote", "trade", "quote"), [3, 3, 3, 3]),
+    ],
+)
+def test_spot_messages_without_a_time_stand_at_the_time_of_the_message_before(tmp_path, kinds, hundreds):
+    path = text(tmp_path / "a.txt", *(spot(kind, number) for number, kind in enumerate(kinds, 1)))
+    assert recognise(path) == ("order_book", {"file": str(path)})
+    recording = record("order_book", {"file": str(path)})
+    assert recording.fact("date") == "2025-01-01" and recording.clock == "UTC"
+    assert [round(10 * recording.time(step)) for step in range(len(kinds))] == hundreds
+    finding = {one.name: one.value for one in examine(path).findings}
+    assert finding["messages without a time"] == sum(kind in ("quote", "snapshot") for kind in kinds)
+    assert finding["longest silence"] < 1
+
+
+def test_spot_quotes_take_the_receive_time_and_without_any_time_are_refused(tmp_path):
+    received = raw(tmp_path / "r.txt", spot("quote", 1), spot("quote", 2))
+    block = next(open_binance(received).blocks())
+    assert block.time.tolist() == block.received.tolist() == [1_723_161_255_000_000_000, 1_723_161_255_000_000_001]
+    with pytest.raises(BadInput, match=r"line 1: no time, .* allowed: a receive time before each line"):
+        record("order_book", {"file": str(text(tmp_path / "a.txt", spot("quote", 1), spot("quote", 2)))})

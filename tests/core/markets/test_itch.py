@@ -25,6 +25,7 @@ from market_files import (
 )
 
 from core.errors import BadInput
+from core.markets.doctor import examine
 from core.markets.readers import forms
 from core.markets.readers.itch import SIZES, looks_like_itch, open_itch
 from core.recognise import recognise
@@ -53,6 +54,16 @@ def test_cancel_keeps_priority_and_replace_never_does(tmp_path):
     assert queues(recording, 4)[0] == [(10.0, [(2, 200), (3, 60)])]
     assert len(recording) == 5  # a replace is a removal and an arrival, read as one
     assert recording.fact("best_bid", 3) == 10.0
+
+
+def test_queues_are_exact_unless_an_event_speaks_of_an_order_that_was_never_told(tmp_path):
+    told = (itch_add(1, "B", 100, 10.0), itch_cancel(1, 40))
+    for name, events, known in (("whole", told, "exact"), ("cut", (*told, itch_delete(9)), "estimated")):
+        path = write(tmp_path / f"{name}.itch", *START, *events)
+        finding = {one.name: one for one in examine(path).findings}["what is known of queues"]
+        recording = record("order_book", {"file": str(path)})
+        assert recording.fact("queue_knowledge") == finding.value == known
+        assert recording.facts["queue_knowledge"].note == finding.note
 
 
 def test_replace_takes_the_side_of_the_order_it_replaces(tmp_path):
@@ -128,3 +139,15 @@ def test_the_sample_is_read_whole_and_its_types_are_counted():
     actions = Counter(int(a) for block in file.blocks() for a in block.action)
     assert actions[forms.HIDDEN] == mine["P"] and actions[forms.EXECUTE] == mine["E"] and actions[forms.CANCEL] == mine["X"]
     assert actions[forms.ADD] == mine["A"] + mine["F"] + mine["U"] and actions[forms.DELETE] == mine["D"] + mine["U"]
+
+
+def test_book_with_one_side_is_told_as_such_and_compared_with_nothing(tmp_path):
+    adds = (itch_add(1, "B", 100, 10.0), itch_add(2, "S", 100, 10.1), itch_add(3, "B", 100, 10.05))
+    recording = replay(tmp_path, *adds, itch_executed(2, 100), itch_delete(3), itch_delete(1))
+    titles = [recording.title(step) for step in range(len(recording))][-6:]
+    assert [title.partition(": ")[2] for title in titles[:3]] == ["the only bid", "the only offer", "a new best bid"]
+    assert titles[3].startswith("A buyer empties the ask") and "the best bid with it" in titles[4]
+    assert titles[5].endswith("and nothing is bid any more")
+    details = [recording.detail(step) for step in range(len(recording))][-6:]
+    assert not any("–" in detail.replace("Best bid –", "").replace("best ask –", "") for detail in details)
+    assert "nothing is offered any more" in details[3]

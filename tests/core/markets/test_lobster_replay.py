@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lobster_sample import csv_text, sample_day, write_day
+from lobster_sample import UNOCCUPIED, csv_text, sample_day, write_day
 
 from core.errors import Cancelled
 from core.markets.lobster import EXECUTION, HIDDEN_EXECUTION, find_source, read_messages, read_orderbook
@@ -165,6 +165,19 @@ def test_every_template_is_filled_by_its_values():
         assert "{" not in FORMATTER.fill(title, sample) + FORMATTER.fill(detail, sample)
 
 
+@pytest.mark.parametrize(("part", "tick"), [(1, 0.01), (100, 0.0001), (2, 0.005)])
+def test_ladder_has_a_row_for_every_price_also_of_shares_below_a_dollar(tmp_path, part, tick):
+    messages, rows = sample_day()
+    prices = [[cell // part if 0 < abs(cell) < UNOCCUPIED and k % 2 == 0 else cell for k, cell in enumerate(row)] for row in rows]
+    message = write_day(tmp_path)
+    message.write_bytes(csv_text([[*one[:4], one[4] // part if one[1] != 7 else one[4], one[5]] for one in messages]).encode())
+    orderbook_of(message).write_bytes(csv_text(prices).encode())
+    ladder = replay(message).panels[0].view
+    assert ladder.tick == tick
+    frame = ladder.at(len(rows) - 1)
+    assert len({round(level.price / tick) for level in frame.asks}) == len(frame.asks) > 1
+
+
 def test_message_file_alone_says_that_its_book_is_rebuilt(tmp_path):
     message = write_day(tmp_path, seed=5, events=500, levels=60)
     orderbook_of(message).unlink()
@@ -293,7 +306,7 @@ def test_goog_level_1_is_the_level_10_day_where_the_best_changed_or_a_hidden_ord
     day = goog.panels[0].view.day
     source = find_source(DATA / "LOBSTER_SampleFile_GOOG_2012-06-21_1.zip")
     events = read_messages(source)
-    best = day.rows[:, :4]
+    best = day.rows.read(0, len(day.rows))[:, :4]
     changed = np.ones(len(best), dtype=bool)
     changed[1:] = (best[1:] != best[:-1]).any(axis=1) | (day.events.type[1:] == HIDDEN_EXECUTION)
     assert changed.sum() == 49_482

@@ -1,13 +1,10 @@
-"""The matching engine: each rule by itself, and against a book that is one list."""
+"""The readable matching engine: each rule by itself (`test_matching_rare_orders` has all of them at once)."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from core.markets.book import BUY, SELL, Accepted, Book, Cancelled, Modified, Rejected, Rested, Slid, Trade, Withdrawn
-from core.markets.naive import ListBook
+from core.markets.book import BUY, SELL, Book, Cancelled, Modified, Rejected, Rested, Slid, Trade, Withdrawn
 
 
 def make(**rules):
@@ -176,84 +173,3 @@ def test_unknown_and_invalid_messages_change_nothing():
     book.modify(1, 0, 100)
     assert [r.reason for r in heard if isinstance(r, Rejected)] == ["unknown_order"] * 2 + ["duplicate_id"] + ["bad_value"] * 4
     assert state(book) == before
-
-
-# against a book that shares no code ----------------------------------------------------------------------------------
-
-KINDS = ("limit", "limit", "market", "ioc", "fok", "post_only")
-ACTION = st.one_of(
-    st.tuples(st.just("submit"), st.sampled_from((BUY, SELL)), st.integers(1, 9), st.integers(90, 110), st.sampled_from(KINDS)),
-    st.tuples(st.just("cancel"), st.integers(1, 40)),
-    st.tuples(st.just("modify"), st.integers(1, 40), st.integers(1, 9), st.integers(90, 110)),
-)
-ACTIONS = st.lists(ACTION, min_size=1, max_size=60)
-RULES = st.fixed_dictionaries(
-    {"modify_rule": st.sampled_from(("benchmark", "keep_on_decrease")), "post_only": st.sampled_from(("reject", "slide"))}
-)
-
-
-def play(book, actions, mirror=0, shift=0):
-    """Feed ``actions``; ``mirror`` exchanges the sides around that price, ``shift`` moves every price. Yields after each."""
-
-    def moved(price):
-        return (mirror - price if mirror else price) + shift
-
-    for number, action in enumerate(actions, 1):
-        if action[0] == "submit":
-            _, side, quantity, price, kind = action
-            book.submit(number, -side if mirror else side, quantity, None if kind == "market" else moved(price), kind)
-        elif action[0] == "cancel":
-            book.cancel(action[1])
-        else:
-            book.modify(action[1], action[2], moved(action[3]))
-        yield
-
-
-@settings(max_examples=300, deadline=None)
-@given(ACTIONS, RULES)
-def test_list_book_reaches_the_same_trades_and_queues_after_every_message(actions, rules):
-    book, heard = make(**rules)
-    naive = ListBook(**rules)
-    for _ in zip(play(book, actions), play(naive, actions), strict=True):
-        assert state(book) == (naive.levels(BUY), naive.levels(SELL))
-        assert trades(heard) == naive.trades
-        for side in (book.bids, book.asks):
-            assert all(level.quantity == sum(o.quantity for o in level.orders.values()) > 0 for level in side.from_best())
-
-
-@settings(max_examples=150, deadline=None)
-@given(ACTIONS, RULES)
-def test_exchanging_buy_and_sell_mirrors_the_book(actions, rules):
-    book, heard = make(**rules)
-    mirrored, heard_mirrored = make(**rules)
-    for _ in zip(play(book, actions), play(mirrored, actions, mirror=1000), strict=True):
-        assert levels(mirrored, SELL) == [(1000 - price, queue) for price, queue in levels(book, BUY)]
-        assert levels(mirrored, BUY) == [(1000 - price, queue) for price, queue in levels(book, SELL)]
-    assert trades(heard_mirrored) == [(1000 - price, *rest) for price, *rest in trades(heard)]
-
-
-@settings(max_examples=150, deadline=None)
-@given(ACTIONS, RULES, st.integers(1, 10_000))
-def test_shifting_every_price_shifts_the_book(actions, rules, shift):
-    book, heard = make(**rules)
-    shifted, heard_shifted = make(**rules)
-    for _ in zip(play(book, actions), play(shifted, actions, shift=shift), strict=True):
-        pass
-    for side in (BUY, SELL):
-        assert levels(shifted, side) == [(price + shift, queue) for price, queue in levels(book, side)]
-    assert kinds(heard) == kinds(heard_shifted)
-
-
-@settings(max_examples=150, deadline=None)
-@given(ACTIONS, RULES)
-def test_quantity_is_never_made_or_lost(actions, rules):
-    book, heard = make(**rules)
-    for _ in play(book, actions):
-        pass
-    asked = sum(r.quantity for r in heard if isinstance(r, Accepted))
-    asked += sum(r.quantity - r.old_quantity for r in heard if isinstance(r, Modified))
-    refused = {r.order_id for r in heard if isinstance(r, Rejected) and r.reason == "post_only"}
-    gone = sum(r.quantity for r in heard if isinstance(r, Cancelled))
-    gone += sum(r.quantity for r in heard if isinstance(r, Accepted) and r.order_id in refused)
-    traded = sum(r.quantity for r in heard if isinstance(r, Trade))
-    assert asked == sum(order.quantity for order in book.orders.values()) + 2 * traded + gone

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from core.errors import BadInput
 from core.markets import order_book as module
 from core.markets.book import BUY, SELL, Book, BookSide
-from core.markets.flow import DEEPEST, _Flow, order_flow
+from core.markets.flow import DEEPEST, Mix, _Flow, order_flow
 from core.markets.naive import ListBook
 from core.markets.tape import Tape
 from core.recording import first_difference
@@ -143,7 +143,7 @@ def test_ladder_at_any_step_is_the_book_replayed_from_zero():
     ladder = made.panels[0].view
     naive = ListBook("keep_on_decrease", "reject")
     ends = [step for step in range(len(made)) if step + 1 == len(made) or made.values(step + 1)["action"] in ("arrive", "cancel", "modify")]
-    shown = [(ladder.at(step).bids, ladder.at(step).asks) for step in ends]
+    shown = [tuple(tuple(map(module._plain, side)) for side in (ladder.at(step).bids, ladder.at(step).asks)) for step in ends]
     states = []
     for message in order_flow(11, 400):
         message.apply(naive)
@@ -180,7 +180,7 @@ def test_flow_shapes_follow_their_sources():
     assert [m.time for m in messages] == sorted(m.time for m in messages)
     sides = [m.side for m in messages if m.action == "submit" and m.kind == "limit"]
     assert abs(sum(sides)) < 4 * len(sides) ** 0.5
-    flow = _Flow(random.Random(0), Book(lambda report: None))
+    flow = _Flow(random.Random(0), Book(lambda report: None), Mix())
     drawn = [flow._distance() for _ in range(20_000)]
     cut = 1 - (DEEPEST + 2) ** -0.6
     for d in (1, 3, 10):

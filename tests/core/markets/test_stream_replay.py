@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from core.markets.book import Book
 from core.markets.conformance import COLUMNS, report_lines, report_sha256
 from core.markets.engine import Engine, Rules, stream_messages
 from core.markets.keyframes import Packed
+from core.markets.stream_file import read_stream
+from core.markets.stream_windows import Windows
 from core.recognise import recognise
 from core.simulation import record
 
@@ -71,35 +74,35 @@ def test_published_stream_gives_its_sha256_within_200_bytes_a_message():
     if not STREAM.exists():
         pytest.skip("the matching benchmark's messages are not here (../shared/data/matching)")
     made = record("order_book", {"file": str(STREAM)})
-    assert made.fact("report_sha256") == PUBLISHED and len(made) == 1_996_097
+    assert made.fact("report_sha256") == PUBLISHED and made.joins.number(len(made) - 1) + 1 == 1_996_097
     assert [check for check in made.checks if not check.ok] == []
     assert held(made) < 200 * len(made)
 
 
 def held(made):
     """Bytes of everything that grows with the stream."""
-    ladder, tape, plot, _ = (panel.view for panel in made.panels)
-    stream = ladder.keyframes._messages.__closure__[0].cell_contents
-    arrays = [*stream.values(), *(s._block for s in made.facts.values() if s._block is not None), *vars(ladder.changes).values()]
+    ladder, tape, plot, depth = (panel.view for panel in made.panels)
+    stream = read_stream(STREAM)
+    arrays = [*stream.values(), *vars(ladder.changes).values(), depth._book, made.joins.steps]
     trades = [array[: tape.trades.count] for array in vars(tape.trades).values() if isinstance(array, np.ndarray)]
     stores = [made.template_ids, made.times, *(c.store for c in made.columns.values())]
     stores += [store for curve in plot.curves for store in (curve.x, curve.y, curve.steps)]
+    arrays = [a if not isinstance(a, array) else np.frombuffer(a) for a in arrays]
     return sum(a.nbytes for a in (*arrays, *trades)) + sum(s.itemsize * len(s) for s in stores) + ladder.keyframes.nbytes
 
 
 def test_ladder_at_any_step_in_any_order_is_the_book_replayed_from_zero(tmp_path, monkeypatch):
     monkeypatch.setattr("core.markets.keyframes.EVERY", 512)
     monkeypatch.setattr("core.markets.stream_replay.EVERY", 512)
-    monkeypatch.setattr("core.markets.keyframes.BYTES_PER_MESSAGE", 200)
     columns = workload("swings", 5000)
     made = record("order_book", {"file": str(saved(tmp_path, columns))})
     assert made.fact("keyframes") > 4
     ladder = made.panels[0].view
-    steps = [4999, 0, 2700, 2701, 2699, 511, 512, 513, 4000, 1]
-    for step in steps:
+    messages = [4999, 0, 2700, 2701, 2699, 511, 512, 513, 4000, 1]
+    for message in messages:
         book = Book(lambda report: None, lowest=-1000)
-        list(report_lines(rows_of(columns)[: step + 1], book=book))
-        frame = ladder.at(step)
+        list(report_lines(rows_of(columns)[: message + 1], book=book))
+        frame = ladder.at(made.joins.last(message))
         for levels, side in ((frame.bids, book.bids), (frame.asks, book.asks)):
             wanted = [(level.price, level.quantity, [o.order_id for o in level.orders.values()]) for level in side.from_best()]
             assert [(level.price, level.quantity, [o.order_id for o in level.orders]) for level in levels] == wanted[: len(levels)]
@@ -114,9 +117,10 @@ def test_marks_tape_and_titles_tell_the_trades_of_the_step(tmp_path):
     for step in range(0, 3000, 7):
         values, marks = made.values(step), ladder.at(step).marks
         lit = [tape.at(step).rows[k] for k in sorted(tape.at(step).lit)]
-        assert sum(row[3].value for row in lit) == values.get("traded", 0) and len(lit) == values.get("fills", 0)
-        assert sum(int(mark.text.split()[0]) for mark in marks if mark.role == "trade") == values.get("traded", 0)
-        assert made.fact("volume", step) - (made.fact("volume", step - 1) if step else 0) == values.get("traded", 0)
+        traded = values["quantity"] if values["action"] == "trade" else 0
+        assert sum(row[3].value for row in lit) == traded and len(lit) == (traded > 0)
+        assert sum(int(mark.text.split()[0]) for mark in marks if mark.role == "trade") == traded
+        assert made.fact("volume", step) - (made.fact("volume", step - 1) if step else 0) == traded
         text = made.title(step) + made.detail(step)
         assert "{" not in text
         seen.add(made.template(step).title)
@@ -179,3 +183,82 @@ def test_truncated_archive_and_missing_file_are_one_clear_line(tmp_path):
     for where in (path, tmp_path / "nothing.npz"):
         with pytest.raises(BadInput):
             record("order_book", {"file": str(where), "format": "messages"})
+
+
+def one_message(**values):
+    return {**{name: np.array([value], dtype=np.int64) for name, value in zip(COLUMNS, (0, 0, 0, 5, 7, 100), strict=True)}, **values}
+
+
+ODD_STREAMS = {
+    "one order": one_message(),
+    "one cancel of nobody": one_message(type=np.array([1])),
+    "one modify of nobody": one_message(type=np.array([2])),
+    "every cancel unknown": {**workload("swings", 900), "type": np.ones(900, np.uint8), "order_id": np.arange(900) + 10**9},
+    "every number twice": {**workload("swings", 900), "order_id": np.arange(900) // 2},
+    "far and sparse": {**workload("swings", 900), "price": np.random.default_rng(4).integers(-(1 << 40), 1 << 40, 900)},
+    "quantities over 2^31": {**workload("swings", 900), "quantity": np.random.default_rng(5).integers(1, 1 << 45, 900)},
+    "no quantity": {**workload("swings", 900), "quantity": np.zeros(900, np.uint8)},
+    "numbers of 64 bits": {**workload("swings", 900), "order_id": workload("swings", 900)["order_id"].astype(np.int64) * -(1 << 50)},
+}
+
+
+@pytest.mark.parametrize("name", ODD_STREAMS)
+def test_odd_streams_are_matched_as_the_plain_book_matches_them(name, tmp_path):
+    columns = ODD_STREAMS[name]
+    made = record("order_book", {"file": str(saved(tmp_path, columns))})
+    lines = list(report_lines(rows_of(columns)))
+    assert made.fact("report_sha256") == report_sha256(lines) and made.fact("report_lines") == len(lines)
+    assert [check for check in made.checks if not check.ok] == []
+    for step in {0, len(made) // 2, len(made) - 1}:
+        assert made.title(step) and all(panel.view.at(step) is not None for panel in made.panels)
+
+
+@pytest.mark.parametrize("kind", ["crash", "swings", "static"])
+def test_windows_show_the_best_levels_of_the_whole_book_after_any_message(kind):
+    columns = workload(kind, 4000)
+    rules, depth, longest = Rules(lowest=-1000), 4, 3
+    whole, leading = Engine(rules), Engine(rules)
+    windows = Windows(rules, lambda first, end: stream_messages(columns, first, end), depth, longest)
+    for first in range(0, 4000, 130):
+        leading.skip(stream_messages(columns, first, first + 130))
+        windows.extend(leading, min(first + 130, 4000))
+    wanted = {}
+    for n in range(4000):
+        whole.skip(stream_messages(columns, n, n + 1))
+        if n % 13 == 0 or n % 130 in (0, 129):
+            wanted[n] = seen(whole, depth, longest)
+    for n in sorted(wanted, key=lambda n: n * 7919 % 4001):
+        with windows.after(n) as state:
+            assert seen(state, depth, longest) == wanted[n], n
+        assert seen(windows.rebuilt(n), depth, longest) == wanted[n], n
+
+
+def seen(engine, depth, longest):
+    return [(engine.levels(side, depth, longest), engine.best(side)) for side in (1, -1)], engine.depth
+
+
+def test_windows_stay_small_however_much_rests():
+    columns = workload("static", 40_000)
+    columns = {**columns, "type": np.zeros(40_000, int), "order_id": np.arange(40_000)}
+    rules = Rules(lowest=-1000)
+    engine, windows = Engine(rules), Windows(rules, lambda first, end: stream_messages(columns, first, end), 40, 20)
+    for first in range(0, 40_000, 1000):
+        engine.skip(stream_messages(columns, first, first + 1000))
+        windows.extend(engine, first + 1000)
+    assert engine.resting == 40_000
+    assert windows.nbytes < 20 * 40_000
+    with windows.after(39_500) as state:
+        assert state.resting < 2 * 40 * 21 + 1000
+
+
+def test_snapshot_of_many_far_levels_comes_back():
+    engine = Engine(Rules(lowest=-(1 << 40)))
+    rng = np.random.default_rng(0)
+    side = rng.integers(0, 2, 5000)
+    columns = {
+        "type": np.zeros(5000, int), "side": side, "ioc": np.zeros(5000, int), "quantity": np.ones(5000, int),
+        "order_id": np.arange(5000), "price": np.where(side, 1, -1) * rng.integers(1, 1 << 40, 5000),
+    }  # fmt: skip
+    engine.skip(stream_messages(columns))
+    again = Engine.from_snapshot(Rules(lowest=-(1 << 40)), *engine.snapshot())
+    assert np.array_equal(again.snapshot()[1], engine.snapshot()[1]) and again.levels(1, 99) == engine.levels(1, 99)
