@@ -35,6 +35,11 @@ def stage_of(app: NotesApp) -> StageScreen:
     return app.stage
 
 
+def faults(stage: StageScreen) -> list[Exception]:
+    """What the views raised: a person sees one line in a box, here it is an error."""
+    return [box.view.first_fault for view in stage.views for box in view.boxes if box.view.first_fault is not None]
+
+
 @pytest.mark.parametrize("name", [name for name in FILES if name in FIRST])
 async def test_it_is_walked_through_at_every_size_and_beside_a_second_run(name):
     draw = random.Random(name)
@@ -52,7 +57,7 @@ async def test_it_is_walked_through_at_every_size_and_beside_a_second_run(name):
         await app.wait_recorded()
         await pilot.press("question_mark", "escape", "space", "space")
         await pilot.pause()
-        assert app.is_running
+        assert app.is_running and faults(stage) == []
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name not in FIRST])
@@ -69,4 +74,4 @@ async def test_it_opens_and_is_walked_through(name):
         await pilot.pause()
         assert stage.front.error == ""
         assert len(recording) > 0
-        assert app.is_running
+        assert app.is_running and faults(stage) == []

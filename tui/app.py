@@ -20,10 +20,12 @@ from textual.theme import Theme
 from core.errors import BadInput
 from core.scenario import Scenario
 from tui.config import Config, read_config
-from tui.keys import ACTIONS, Scope, bindings, effective
+from tui.keys import ACTIONS, Scope, bindings, effective, shown
+from tui.right_of_way import RightOfWay
 from tui.screens.base import BaseScreen
 
 if TYPE_CHECKING:
+    from tui.examining import Examination
     from tui.screens.stage import StageScreen
     from tui.worker import Recorders
 
@@ -57,7 +59,8 @@ for _name, _dark in (("dark", True), ("light", False)):
 class NotesApp(App[None]):
     """Opens at home, or on a scenario: ``target`` is a NAME or FILE, ``scenario`` one that is read already.
 
-    ``start_step`` counts from 0 and keeps what is remembered of earlier sessions out of this one.
+    ``device`` None is the one of the settings. ``start_step`` counts from 0, and keeps what is remembered of earlier sessions
+    out of this one.
     """
 
     TITLE = "notes-tui"
@@ -71,7 +74,7 @@ class NotesApp(App[None]):
         scenario: Scenario | None = None,
         variant: str | None = None,
         overrides: Mapping[str, object] | None = None,
-        device: str = "cpu",
+        device: str | None = None,
         seed: int = 0,
         start_step: int | None = None,
         config: Config | None = None,
@@ -87,11 +90,13 @@ class NotesApp(App[None]):
         self.first_scenario = scenario
         self.first_variant = variant
         self.overrides = dict(overrides or {})
-        self.device = device if device != "cpu" else self.config.device
+        self.device = device if device is not None else self.config.device
         self.seed = seed
         self.start_step = start_step
         self.clock = clock
         self.recorders: list[Recorders] = []
+        self.examinations: list[Examination] = []
+        self.right_of_way = RightOfWay()
         self.keys = effective(self.config.keymap)
         self.set_keymap(dict(self.config.keymap))
         if not self.config.motion:
@@ -113,9 +118,13 @@ class NotesApp(App[None]):
     # screens -------------------------------------------------------------------------------------------------------
 
     def on_unmount(self) -> None:
-        """Abandoned runs get a moment, so that the interpreter does not end under them."""
+        """Abandoned runs and looks at files get a moment, so that the interpreter does not end under them."""
+        for examination in self.examinations:
+            examination.cancel()
         for recorders in self.recorders:
             recorders.join(0.5)
+        for examination in self.examinations:
+            examination.join(0.5)
 
     def get_default_screen(self) -> Screen[object]:
         """Home itself where the app opens there: one screen less before the first frame."""
@@ -210,6 +219,12 @@ class NotesApp(App[None]):
             problems = self.config.problems
             self.push_screen(Help(base.SCOPE, self.keys, kind, title, about=base.ABOUT, left_out=base.LEFT_OUT, problems=problems))
 
+    def action_help_quit(self) -> None:
+        """Ctrl+C: what leaves, said where everything else is said."""
+        base = self._base()
+        if base is not None:
+            base.say(f"{shown(next(iter(self.keys['quit']), 'ctrl+q'))} quits")
+
     async def action_quit(self) -> None:
         from tui.screens.stage import StageScreen
 
@@ -237,7 +252,7 @@ class NotesApp(App[None]):
         if self.is_headless or sys.platform == "win32":
             return
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._end_by_signal, number)
 
     def _end_by_signal(self, number: int) -> None:

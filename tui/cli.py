@@ -6,8 +6,11 @@ Opening the explorer takes the short way past click, which a first frame does no
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
+from types import FrameType
 from typing import NoReturn
 
 from core.errors import BadInput
@@ -16,6 +19,9 @@ from tui.plain import accept_any_text, complain
 
 COMMANDS = frozenset({"list", "run", "plan", "snapshot", "doctor", "open"})
 """Names that `tui.commands` takes; they win over scenarios and files of the same name."""
+_PATIENCE = 2.0
+"""Seconds that code which swallows an interruption may go on."""
+_interrupted = threading.Event()
 
 
 def call(args: Sequence[str]) -> int:
@@ -66,10 +72,22 @@ def _internal(error: BaseException) -> int:
     return INTERNAL
 
 
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Ctrl-C ends the program, also where a library catches everything while it is imported."""
+    _interrupted.set()
+    last_resort = threading.Timer(_PATIENCE, os._exit, (INTERRUPTED,))
+    last_resort.daemon = True
+    last_resort.start()
+    raise KeyboardInterrupt
+
+
 def main() -> NoReturn:
     """The ``notes-tui`` program."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else somebody wants it ignored: nohup, a background job
+        signal.signal(signal.SIGINT, _interrupt)
     accept_any_text()
-    sys.exit(call(sys.argv[1:]))
+    code = call(sys.argv[1:])
+    sys.exit(INTERRUPTED if _interrupted.is_set() else code)
 
 
 if __name__ == "__main__":

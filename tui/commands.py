@@ -16,11 +16,31 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.export import Run
+    from core.recording import Recording
     from core.scenario import Scenario
 
 
-class Commands(click.Group):
+def _help(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    """Help goes out as every other text does: to a full disk it is bad input, to a closed pipe it is silent."""
+    if wanted and not ctx.resilient_parsing:
+        write_out([ctx.get_help(), "\n"])
+        ctx.exit(OK)
+
+
+class Helped(click.Command):
+    """A command with `_help`."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _help
+        return option
+
+
+class Commands(Helped, click.Group):
     """A group whose commands win over a bare NAME or FILE, which opens the explorer."""
+
+    command_class = Helped
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self.commands:
@@ -45,6 +65,9 @@ _set = click.option("--set", "overrides", multiple=True, metavar="K=V", callback
 _device = click.option(
     "--device", default="cpu", show_default=True, envvar="NOTES_TUI_DEVICE", help="Where tensors live: cpu, cuda, cuda:1."
 )
+_device_or_settings = click.option(
+    "--device", metavar="D", help="Where tensors live: cpu, cuda, cuda:1. Without it, the device of the settings."
+)
 _seed = click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Seed of everything drawn at random.")
 
 
@@ -60,7 +83,7 @@ def commands(ctx: click.Context, version: bool) -> int:
     """Step through how training systems and markets really work.
 
     Without a command it opens the explorer: at home, or on NAME (a scenario or simulation) or FILE (a scenario,
-    a LOBSTER order book, a model's config.json, router logits).
+    market data, a model's config.json, router logits).
     """
     if version:
         from importlib.metadata import version as installed
@@ -78,9 +101,9 @@ def commands(ctx: click.Context, version: bool) -> int:
 @_target
 @_variant
 @_set
-@_device
+@_device_or_settings
 @_seed
-def open_target(target: str, variant: str | None, overrides: dict[str, str], device: str, seed: int) -> int:
+def open_target(target: str, variant: str | None, overrides: dict[str, str], device: str | None, seed: int) -> int:
     """Open NAME or FILE in the explorer."""
     from tui.launch import explore
 
@@ -168,14 +191,22 @@ def plan_command(
 
     Without CONFIG.JSON the model is described by sizes (--set layers=48 --set hidden=6144 ...).
     """
+    from core.export import Run
     from core.plan_export import plan_json, plan_text
+    from core.recording import Recording
     from core.scenario import bare
 
     named = {name: value for name, value in given.items() if value is not None}
     overrides = named | ({"model": config} if config else {}) | ({"profile": "true"} if profile else {}) | overrides
     scenario = bare("plan")
-    run = _record(scenario, scenario.variant_names[0], overrides, device, 0)
-    write_out(plan_json(run) if as_json else plan_text(run, top))
+    recording = Recording(scenario.simulation, device=device)
+    try:
+        run = _record(scenario, scenario.variant_names[0], overrides, device, 0, recording)
+    except BadInput:
+        if as_json and len(recording):  # nothing fits: every layout with its reason, and still exit code 2
+            write_out(plan_json(Run(recording)), raw=True)
+        raise
+    write_out(plan_json(run) if as_json else plan_text(run, top), raw=as_json)
     return OK if run.holds else FAILED
 
 
@@ -212,7 +243,7 @@ def snapshot_command(
 @commands.command("doctor")
 @click.argument("file", metavar="FILE")
 @click.option("--symbol", default="", help="Which instrument, where the file holds several.")
-@click.option("--format", "data_format", default="auto", show_default=True, help="lobster, databento, itch, binance, tardis.")
+@click.option("--format", "data_format", default="auto", show_default=True, help="lobster, databento, itch, binance, tardis, messages.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
 def doctor_command(file: str, symbol: str, data_format: str, as_json: bool) -> int:
     """What is wrong with a market data file, and what it cannot say. Nothing is repaired.
@@ -229,13 +260,15 @@ def doctor_command(file: str, symbol: str, data_format: str, as_json: bool) -> i
 # what the commands share -----------------------------------------------------------------------------------------------
 
 
-def _record(scenario: Scenario, variant: str, overrides: Mapping[str, str], device: str, seed: int) -> Run:
+def _record(
+    scenario: Scenario, variant: str, overrides: Mapping[str, str], device: str, seed: int, recording: Recording | None = None
+) -> Run:
     """One variant, recorded and judged. [expect] speaks of unmodified parameters and of the seed the file was written with."""
     from core.export import Run
     from core.scenario import judge
     from core.simulation import record
 
-    recording = record(scenario.simulation, scenario.parsed(variant, overrides), device, seed=seed)
+    recording = record(scenario.simulation, scenario.parsed(variant, overrides), device, seed=seed, recording=recording)
     expected = [] if overrides or seed else judge(scenario, variant, recording)
     return Run(recording, expected)
 
@@ -249,7 +282,8 @@ def _step_lines(run: Run) -> Iterator[str]:
         if row["phase"] != phase:
             phase = row["phase"]
             yield f"  -- {phase}\n"
-        yield f"  {number:>{width},}  {row['title']}\n"
+        time = f"{run.recording.time_text(number - 1)}  " if run.recording.clock else ""
+        yield f"  {number:>{width},}  {time}{row['title']}\n"
 
 
 def _closing(scenario: Scenario, runs: Mapping[str, Run], *, changed: bool) -> Iterator[str]:

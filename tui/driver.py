@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import re
 import selectors
 from codecs import getincrementaldecoder
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, cast
 
+from textual import events
 from textual._parser import ParseError
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
 from tui.shadow import Shadow
 
+if TYPE_CHECKING:
+    from tui.app import NotesApp
+    from tui.right_of_way import RightOfWay
+
 _FRAME = re.compile(r"\x1b\[[0-9;]*H")
 """What every frame begins with: a position. Other writes are modes and queries."""
+_LOOKS = 0.1
+"""Seconds after which the end of the app is looked for while nothing is typed."""
+_PAUSE = 0.03
+"""Seconds after a key in which its answer is on the screen."""
+_SURELY_DONE = 0.05
+"""Seconds after which a key that a frame has answered has done all it does."""
+_LONGEST = 1.0
+"""Seconds that a key waits for the one before it."""
 _CLEARS = ("\x1b[2J", "\x1b[J", "\x1b[?1049")
 
 
@@ -23,6 +42,7 @@ class TerminalDriver(LinuxDriver):
     """Decodes input with replacement characters; the end of a terminal's input ends the app instead of spinning on it."""
 
     _shadow: Shadow | None = None
+    _typed = 0.0
 
     def write(self, data: str) -> None:
         """Of a frame, the cells that the terminal does not show already."""
@@ -30,10 +50,15 @@ class TerminalDriver(LinuxDriver):
             self._shadow = Shadow()
         if _FRAME.match(data):
             data = self._shadow.difference(data)
+            self._keys.give_back()
         elif any(clears in data for clears in _CLEARS):
             self._shadow.forget()
         if data:
             super().write(data)
+
+    @property
+    def _keys(self) -> RightOfWay:
+        return cast("NotesApp", self._app).right_of_way
 
     def forget_frame(self) -> None:
         """What the terminal shows is not known any more: it was resized, or another program had it."""
@@ -49,9 +74,11 @@ class TerminalDriver(LinuxDriver):
         selector.register(self.fileno, selectors.EVENT_READ)
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")(errors="replace").decode
+        tidy = True
         try:
             while not self.exit_event.is_set():
-                if selector.select(0.1):
+                if selector.select(_LOOKS if tidy else _PAUSE):
+                    tidy = False
                     try:
                         received = os.read(self.fileno, 4096)
                     except OSError:
@@ -60,7 +87,12 @@ class TerminalDriver(LinuxDriver):
                         self._input_ended()
                         return
                     for event in parser.feed(decode(received).replace("\ufffd", "")):
+                        if isinstance(event, events.Key):
+                            self._one_key_at_a_time()
                         self.process_message(event)
+                elif not tidy:  # collecting takes longer than a key may: between two keys nobody waits for it
+                    gc.collect(1)
+                    tidy = True
                 for event in parser.tick():
                     self.process_message(event)
         finally:
@@ -70,6 +102,27 @@ class TerminalDriver(LinuxDriver):
                     pass
             except (EOFError, ParseError):
                 pass
+
+    def _one_key_at_a_time(self) -> None:
+        """Return once the key before this one has done all it does: it may have opened what this one is typed into."""
+        before, self._typed = self._typed, monotonic()
+        if self._typed - before < _SURELY_DONE or not self._keys.free:
+            with suppress(FutureTimeout):
+                asyncio.run_coroutine_threadsafe(self._done(), self._loop).result(_LONGEST)
+            self._typed = monotonic()
+        self._keys.take()
+
+    async def _done(self) -> None:
+        """Every widget that a key passes has handled what it was sent, three times over: keys rise, actions mount, mounted things focus."""
+        for _ in range(3):
+            focused = self._app.focused
+            on_the_way = [*(focused.ancestors_with_self if focused is not None else [self._app.screen, self._app])]
+            waiting = []
+            for node in on_the_way:
+                event = asyncio.Event()
+                if node.call_later(event.set):
+                    waiting.append(event.wait())
+            await asyncio.gather(*waiting)
 
     def _input_ended(self) -> None:
         if self.input_tty:

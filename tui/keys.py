@@ -14,12 +14,13 @@ from textual.keys import KEY_NAME_REPLACEMENTS, REPLACED_KEYS, Keys, _character_
 
 from core.errors import BadInput, nearest
 
-Scope = Literal["app", "home", "stage", "panel"]
+Scope = Literal["app", "home", "stage", "panel", "doctor"]
 
 SCOPE_NAMES: dict[Scope, str] = {
     "panel": "In the focused panel",
     "stage": "On the stage",
     "home": "On the home screen",
+    "doctor": "On the doctor's page",
     "app": "Everywhere",
 }
 
@@ -60,10 +61,10 @@ ACTIONS: tuple[Action, ...] = (
     Action("faster", ("plus", "equals_sign"), "faster", "Play faster", "stage"),
     Action("slower", ("minus",), "slower", "Play slower", "stage"),
     Action("open_hops", ("enter",), "open", "Open the collective at the cursor (or this step's)", "stage", 4),
-    Action("find", ("slash",), "find", "Find text in the titles, or a tag as name:value", "stage", 7),
+    Action("find", ("slash",), "find", "Find text, name:value, 09:45, #12345 or trade >= 500", "stage", 7),
     Action("find_next", ("n",), "next match", "Next match", "stage"),
     Action("find_previous", ("N",), "previous match", "Previous match", "stage"),
-    Action("until", ("u",), "until", "Run on until a condition: fact op number, or name:value", "stage", 9),
+    Action("until", ("u",), "until", "Run on until fact op number, name:value, 09:45, #12345", "stage", 9),
     Action("until_back", ("U",), "until, back", "Run back until a condition (or put < before it)", "stage"),
     Action("bookmark", ("m",), "bookmark", "Bookmark this step, or remove its bookmark", "stage"),
     Action("bookmarks", ("apostrophe",), "bookmarks", "List of bookmarks", "stage"),
@@ -75,6 +76,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("side_tab", ("t",), "narration / numbers", "Narration or numbers, where only one of them fits", "stage"),
     Action("focus_panel", ("tab",), "panel", "Focus the next panel", "stage"),
     Action("focus_panel_back", ("shift+tab",), "panel back", "Focus the panel before", "stage"),
+    Action("doctor", ("D",), "doctor", "What is wrong with the data file, and what it cannot say", "stage", 4),
     Action("export", ("x",), "export", "Save as SVG, text, JSON, Chrome trace or CSV", "stage", 11),
     Action("copy", ("y",), "copy", "Copy what this step says", "stage"),
     Action("cursor_left", ("left",), "left", "Cursor left", "panel"),
@@ -90,6 +92,13 @@ ACTIONS: tuple[Action, ...] = (
     Action("open", ("enter",), "open", "Open the selected scenario", "home", 1),
     Action("search", ("slash",), "search", "Search the scenarios by what they are called and ask", "home", 2),
     Action("open_file", ("o",), "open file", "Open a scenario file or a data file", "home", 3),
+    Action("doctor_previous", ("up", "k"), "up", "Finding before", "doctor", 1),
+    Action("doctor_next", ("down", "j"), "finding", "Next finding", "doctor", 1),
+    Action("doctor_page_up", ("pageup",), "page up", "A page up", "doctor"),
+    Action("doctor_page_down", ("pagedown",), "page down", "A page down", "doctor"),
+    Action("doctor_first", ("home", "g"), "first", "First finding", "doctor"),
+    Action("doctor_last", ("end", "G"), "last", "Last finding", "doctor"),
+    Action("doctor_go", ("enter",), "go there", "Go to the step where it first occurs", "doctor", 2),
     Action("leave", ("escape",), "back", "Back (leaves a focused panel first)", "app"),
     Action("help", ("question_mark", "f1"), "help", "Help for where you are", "app", 90),
     Action("command_palette", ("ctrl+p",), "palette", "Every action by name", "app"),

@@ -12,7 +12,7 @@ from tui.exits import OK
 
 
 def explore(
-    target: str | None, variant: str | None = None, overrides: Mapping[str, str] | None = None, device: str = "cpu", seed: int = 0
+    target: str | None, variant: str | None = None, overrides: Mapping[str, str] | None = None, device: str | None = None, seed: int = 0
 ) -> int:  # fmt: skip
     """Run the explorer on this terminal. Everything that can be known to be wrong is said before the screen starts."""
     scenario = None
@@ -23,6 +23,7 @@ def explore(
         scenario.raw_params(variant if variant is not None else scenario.variant_names[0])
     require_terminal()
     gc.disable()  # collecting between thousands of imports would cost a tenth of the time to the first frame
+    os.environ.setdefault("TEXTUAL_FPS", "200")  # a key pressed just after a frame must not wait for the next sixtieth of a second
     from tui.app import NotesApp
 
     app = NotesApp(target, scenario=scenario, variant=variant, overrides=dict(overrides or {}), device=device, seed=seed)

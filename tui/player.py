@@ -1,4 +1,7 @@
-"""Plays a recording: which step is shown, derived from elapsed time and never from counted ticks."""
+"""Plays a recording: which step is shown, derived from elapsed time and never from counted ticks.
+
+Stepping stops at every step. Playing shows happenings: of steps that belong together (the fills of one taker) only the last.
+"""
 
 from __future__ import annotations
 
@@ -43,18 +46,25 @@ class Player:
         return self.recording.state != "recording" and self.step >= self.last
 
     def tick(self) -> int:
-        """The step to show now. Playing stops at the end of a finished recording and waits at that of a growing one."""
+        """The step to show now. Playing stops at the end of a finished recording and waits at that of a growing one.
+
+        While playing it is always the last step of a happening, and every happening takes equally long.
+        """
         if self._wanted is not None:
             self._reach_wanted()
         if self.playing:
             since, first = self._anchor
-            self.step = first + int((self._clock() - since) * STEPS_PER_SECOND * self.speed)
-            if self.step >= self.last:
+            growing, joins = self.recording.state == "recording", self.recording.joins
+            shown = joins.number(first) + int((self._clock() - since) * STEPS_PER_SECOND * self.speed)
+            end = joins.number(self.last) - (growing and len(joins) > 0)  # the newest happening may not be whole yet
+            if shown < end:
+                self.step = joins.last(shown)
+            elif growing:
+                self.step = max(min(joins.last(end), self.last), 0) if end >= joins.number(first) else self.step
+                self._drop_anchor()
+            else:
                 self.step = self.last
-                if self.recording.state != "recording":
-                    self.playing = False
-                else:
-                    self._drop_anchor()
+                self.playing = False
         return self.step
 
     def seek(self, step: int) -> int:

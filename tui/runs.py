@@ -11,6 +11,7 @@ from core.device import require
 from core.errors import BadInput
 from core.recording import Check, Recording
 from core.scenario import Scenario, judge
+from tui.defects import told
 from tui.player import Player
 
 
@@ -68,30 +69,13 @@ class Run:
         except BadInput as error:
             self._fail(str(error))
         except BaseException as error:
-            self._fail(_bug(self.scenario.simulation, error))
+            self._fail(told(f"{self.scenario.simulation} stopped with", error))
         finally:
             self.done = True
 
     def _fail(self, line: str) -> None:
         self.recording.state = "failed"
         self.error = line
-
-
-def _bug(simulation: str, error: BaseException) -> str:
-    """One line for the person; the whole story goes to the log."""
-    import traceback
-
-    from tui.config import state_folder
-
-    line = " ".join(f"{simulation} stopped with {type(error).__name__}: {error}".split())
-    log = state_folder() / "notes-tui.log"
-    try:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("a", encoding="utf-8") as file:
-            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {''.join(traceback.format_exception(error))}\n")
-    except OSError:
-        return f"{line} (this is a defect)"
-    return f"{line} (this is a defect; see {log})"
 
 
 class Runs:

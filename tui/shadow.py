@@ -6,6 +6,7 @@ Textual sends every row it has drawn again, and after a resize or a closed dialo
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from rich.cells import cell_len
@@ -17,6 +18,8 @@ _WORN_BY_BLANKS = frozenset({"4", "7", "9", "21", "53"})
 """Attributes that show where there is no letter: underline, reverse, strike, double underline, overline."""
 Cell = tuple[str, State] | None
 """Text and style of one cell; "" is the right half of a wide letter, None a cell of which nothing is known."""
+Piece = tuple[int, int, int, State, str]
+"""Row and column, width in cells, style and text of what is written."""
 
 
 class Shadow:
@@ -36,9 +39,11 @@ class Shadow:
 
         A frame is cursor positions, styles and text. With anything else in it, it is sent as it is and nothing is known afterwards.
         """
-        sent: list[str] = []
-        now, wanted = PLAIN, PLAIN
+        pieces: list[Piece] = []
+        grouped = True
+        wanted = PLAIN
         row = column = -1
+        end = (0, 0)
         for parameters, control, text, stray in TOKENS.findall(frame):
             if text:
                 text = text.rstrip("\n")  # a position follows
@@ -51,10 +56,11 @@ class Shadow:
                 cells = _cells(text, style)
                 changed = self._write(row, column, cells)
                 if changed is not None:
-                    first, end = changed if len(text) == len(cells) else (0, len(cells))  # wide letters are not cut
-                    sent += (self._go(row, column + first), change(now, style), text[first:end] if len(text) == len(cells) else text)
-                    now = style
-                    self._at = (row, column + end)
+                    narrow = len(text) == len(cells)
+                    first, last = changed if narrow else (0, len(cells))  # wide letters are not cut
+                    pieces.append((row, column + first, last - first, style, text[first:last] if narrow else text))
+                    grouped = grouped and narrow and (row, column) >= end  # who comes last wins where two write
+                    end = (row, column + last)
                 column += len(cells)
             elif control:
                 move = _MOVE.fullmatch(control)
@@ -65,23 +71,16 @@ class Shadow:
                 return self._unknown(frame)
             else:
                 wanted = applied(wanted, parameters)
-        sent.append(change(now, PLAIN))
-        if row >= 0:
-            sent.append(self._go(row, column))
-            self._at = (row, column)
-        return "".join(sent)
+        rest = (row, column) if row >= 0 else None
+        sent, self._at = min(
+            (_written(order, self._at, rest) for order in ([pieces, sorted(pieces, key=_by_style)] if grouped else [pieces])),
+            key=lambda way: len(way[0]),
+        )
+        return sent
 
     def _unknown(self, frame: str) -> str:
         self.forget()
         return thrifty(frame)
-
-    def _go(self, row: int, column: int) -> str:
-        """The shortest way of the cursor to a place."""
-        if self._at == (row, column):
-            return ""
-        if self._at is not None and self._at[0] == row and self._at[1] < column:
-            return f"\x1b[{column - self._at[1]}C"
-        return f"\x1b[{row};{column}H"
 
     def _write(self, row: int, column: int, cells: list[Cell]) -> tuple[int, int] | None:
         """Put ``cells`` there; which part of them differs from what was there, None when none does."""
@@ -103,6 +102,35 @@ class Shadow:
         if end < len(line) and _half(line[end]):
             line[end] = None
         return first, last
+
+
+def _by_style(piece: Piece) -> tuple[object, ...]:
+    """Pieces of one style together, styles that share the most beside each other: a style costs more bytes than a place."""
+    row, column, _, (fore, back, worn), _ = piece
+    return sorted(worn), back, fore, row, column
+
+
+def _written(pieces: Iterable[Piece], at: tuple[int, int] | None, rest: tuple[int, int] | None) -> tuple[str, tuple[int, int] | None]:
+    """``pieces`` one after the other, the cursor going from ``at`` over them to ``rest``; and where it stands at last."""
+    sent: list[str] = []
+    now = PLAIN
+    for row, column, width, style, text in pieces:
+        sent += (_way(at, row, column), change(now, style), text)
+        now, at = style, (row, column + width)
+    sent.append(change(now, PLAIN))
+    if rest is not None:
+        sent.append(_way(at, *rest))
+        at = rest
+    return "".join(sent), at
+
+
+def _way(at: tuple[int, int] | None, row: int, column: int) -> str:
+    """The shortest way of the cursor to a place."""
+    if at == (row, column):
+        return ""
+    if at is not None and at[0] == row and at[1] < column:
+        return f"\x1b[{column - at[1]}C"
+    return f"\x1b[{row};{column}H"
 
 
 def _half(cell: Cell) -> bool:

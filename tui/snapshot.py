@@ -56,6 +56,9 @@ async def _draw(app: NotesApp, step: int, size: tuple[int, int], kind: str) -> s
         await pilot.pause()
         assert app.stage is not None, "a scenario opens on the stage"
         run = app.stage.front
+        for box in (box for view in app.stage.views for box in view.boxes):
+            if box.view.first_fault is not None:
+                raise box.view.first_fault
         if run.error:
             _raise_again(run.scenario, run.variant, run.overrides, run.device, run.seed)
             raise RuntimeError(run.error)

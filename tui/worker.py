@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from textual.message import Message
 
+from tui.right_of_way import RightOfWay
 from tui.runs import Run
 
 SWITCH_INTERVAL = 0.0003
@@ -25,8 +26,9 @@ class RunEnded(Message):
 class Recorders:
     """Starts runs one after the other, so that they do not share a processor, and shortens the switch interval meanwhile."""
 
-    def __init__(self, post: Callable[[Message], object]) -> None:
+    def __init__(self, post: Callable[[Message], object], keys: RightOfWay) -> None:
         self._post = post
+        self._keys = keys
         self._turn = threading.Lock()
         self._waiting = threading.Lock()
         self._threads: list[threading.Thread] = []
@@ -56,6 +58,7 @@ class Recorders:
                     run.recording.state = "cancelled"
                     run.done = True
                 else:
+                    run.recording.between = self._keys.wait
                     run.record()
         finally:
             with self._waiting:

@@ -267,12 +267,13 @@ def test_a_reader_that_leaves_early_is_silent_and_keeps_the_exit_code(plugin_env
     assert done.stderr == "" and done.stdout.strip() == "1"
 
 
-def test_a_full_disk_is_one_line(notes_tui, plugin_env, tmp_path):
+@pytest.mark.parametrize("args", [["list"], ["--help"], ["run", "--help"], ["list", "-h"]])
+def test_text_that_does_not_fit_on_the_disk_is_one_line(args, plugin_env, tmp_path):
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "tui.cli", "list"],
+            [sys.executable, "-m", "tui.cli", *args],
             env=plugin_env,
             stdout=full,
             stderr=subprocess.PIPE,
@@ -281,6 +282,42 @@ def test_a_full_disk_is_one_line(notes_tui, plugin_env, tmp_path):
             timeout=60,
         )
     assert done.returncode == 2 and "standard output" in one_line(done.stderr)
+
+
+@pytest.mark.parametrize(("given", "device"), [(["--device", "cpu"], "cpu"), ([], "cuda")])
+def test_a_device_on_the_command_line_wins_over_the_settings(cli, given, device, monkeypatch, tmp_path):
+    from tui.app import NotesApp
+
+    settings = tmp_path / "notes-tui" / "config.toml"
+    settings.parent.mkdir()
+    settings.write_text('device = "cuda"')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr("tui.launch.require_terminal", lambda: None)
+    opened = []
+    monkeypatch.setattr(NotesApp, "run", lambda app: opened.append(app.device))
+    assert cli("countdown", "--seed", "1", *given)[0] == 0
+    assert opened == [device]
+
+
+def test_ctrl_c_ends_a_library_that_catches_everything_while_it_is_imported(plugin_env, tmp_path):
+    site = tmp_path / "site"
+    (site / "deaf-1.0.dist-info").mkdir(parents=True)
+    (site / "deaf-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: deaf\nVersion: 1.0\n")
+    (site / "deaf-1.0.dist-info" / "entry_points.txt").write_text("[notes_tui.simulations]\ndeaf = deaf:deaf\n")
+    (site / "deaf.py").write_text(
+        "import time\nprint('importing', flush=True)\n"
+        "for _ in range(300):\n    try:\n        time.sleep(0.1)\n    except BaseException:\n        pass\n"
+    )
+    started = subprocess.Popen(
+        [sys.executable, "-m", "tui.cli", "run", "deaf"], env=plugin_env | {"PYTHONPATH": f"{site}{os.pathsep}{plugin_env['PYTHONPATH']}"},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert started.stdout is not None
+    while started.stdout.readline().strip() != "importing":
+        assert started.poll() is None
+    os.kill(started.pid, signal.SIGINT)
+    _, err = started.communicate(timeout=20)
+    assert started.returncode == 130 and "Traceback" not in err
 
 
 def test_ctrl_c_exits_130_without_a_traceback(plugin_env, tmp_path):

@@ -13,6 +13,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui.compositor import RowCompositor
 from tui.keys import ACTIONS, Scope, shown
 from tui.screens.lines import Line, Part, clip
 
@@ -60,6 +61,7 @@ class BaseScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self._compositor = RowCompositor()
         self.header = Line(id="header")
         self.footer = Line(id="footer")
         self._message: tuple[str, str] = ("", "plain")
@@ -149,4 +151,6 @@ def key_parts(keys: dict[str, tuple[str, ...]], scope: Scope, width: int, left_o
     for order in sorted(kept):
         key, name = labels[order]
         parts += [(key, "key"), (f" {name}  ", "dim")]
+    if sum(cell_len(text) for text, _ in parts) > width:  # the last one fits without the blanks behind it
+        parts[-1] = (parts[-1][0].rstrip(), "dim")
     return parts

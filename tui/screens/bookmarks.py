@@ -51,8 +51,9 @@ class Bookmarks(ModalScreen[int | None]):
     def _describe(self, row: int) -> Sequence[Part]:
         step = self.player.bookmarks[row]
         recording = self.player.recording
-        title = recording.title(step) if step < len(recording) else "not recorded yet"
-        return [(f"{step + 1:>8,}  ", "dim"), (title, "plain")]
+        known = step < len(recording)
+        time = f"{recording.time_text(step, 3)}  " if known and recording.clock else ""
+        return [(f"{step + 1:>8,}  {time}", "dim"), (recording.title(step) if known else "not recorded yet", "plain")]
 
     def action_move(self, by: int) -> None:
         self.list.move(by)

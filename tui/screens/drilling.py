@@ -35,13 +35,19 @@ class Drilling(StageBase):
 
     def _under_the_cursor(self) -> tuple[Gantt, int] | None:
         box = self.focused_box()
-        return (box.view.view, box.view.cursor) if box is not None and isinstance(box.view, GanttWidget) else None
+        if box is None or not isinstance(box.view, GanttWidget):
+            return None
+        view = box.view.view
+        return (view, box.view.cursor) if isinstance(view, Gantt) else None
 
     def _of_this_step(self) -> tuple[Gantt, int] | None:
         """The first span of this step that opens, else any schedule with -1; None where there is no schedule."""
         gantts = [(view.run.player.step, box.panel.view) for view in self.views for box in view.boxes if isinstance(box.panel.view, Gantt)]
         for step, gantt in gantts:
-            opening = next((index for index in gantt.current(gantt.at(step)) if gantt.opens(index)), None)
+            try:
+                opening = next((index for index in gantt.current(gantt.at(step)) if gantt.opens(index)), None)
+            except Exception:  # its box says that it cannot be looked at
+                continue
             if opening is not None:
                 return gantt, opening
         return (gantts[0][1], -1) if gantts else None

@@ -27,7 +27,7 @@ class ExportForm(Form):
 
     def _tell(self, row: FormRow) -> None:
         if row is self.rows[0]:
-            self.about.set([(f" {FORMATS[row.value][1]}", "dim")])
+            self.about.fold(FORMATS[row.value][1], "dim")
         else:
             super()._tell(row)
 

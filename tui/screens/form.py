@@ -8,7 +8,7 @@ from typing import ClassVar
 import msgspec
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.message import Message
 from textual.screen import ModalScreen
@@ -18,7 +18,10 @@ from textual.widgets import Input
 from core.errors import BadInput
 from core.formatting import parameter_text
 from core.simulation import Field
+from tui.screens.folding import Folding
 from tui.screens.lines import Line, Part, Rule
+
+_ABOUT_ROWS = 2
 
 
 class FormField(msgspec.Struct, frozen=True):
@@ -136,8 +139,8 @@ class Form(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         ("escape", "cancel", "Cancel"),
         ("enter", "submit", "Accept"),
-        ("down,tab", "app.focus_next", "Next field"),
-        ("up,shift+tab", "app.focus_previous", "Field before"),
+        Binding("down,tab", "app.focus_next", "Next field", priority=True),  # at once: what is typed next belongs to the next field
+        Binding("up,shift+tab", "app.focus_previous", "Field before", priority=True),
     ]
 
     def __init__(
@@ -155,13 +158,13 @@ class Form(ModalScreen[None]):
         self._check = check
         self.rows = [FormRow(field, wide=wide) for field in fields]
         self.top = Rule(title, "top")
-        self.about = Line(classes="about")
+        self.about = Folding(least=_ABOUT_ROWS, most=_ABOUT_ROWS, classes="about")
         self.bottom = Rule("", "bottom")
         self.bottom.note = ((enter, "plain"), ("  ↑↓ field  Esc leaves", "dim"))
 
     def compose(self) -> ComposeResult:
         box = Vertical()
-        box.styles.height = len(self.rows) + 3
+        box.styles.height = len(self.rows) + 2 + _ABOUT_ROWS
         with box:
             yield self.top
             with VerticalScroll(can_focus=False):
@@ -201,8 +204,8 @@ class Form(ModalScreen[None]):
             self._tell(row)
 
     def _tell(self, row: FormRow) -> None:
-        """The line below the fields: what is wrong in this one, or what it means."""
-        self.about.set([(f" ✗ {row.error}", "bad")] if row.error else [(f" {row.field.description}", "dim")])
+        """Below the fields: what is wrong in this one, or what it means."""
+        self.about.fold(f"✗ {row.error}" if row.error else row.field.description, "bad" if row.error else "dim")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
@@ -224,7 +227,7 @@ class Form(ModalScreen[None]):
                 self._tell(named)
                 named.entry.focus()
             else:
-                self.about.set([(f" {bad}", "bad")])
+                self.about.fold(str(bad), "bad")
             return
         self.dismiss()
 

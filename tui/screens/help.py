@@ -15,6 +15,7 @@ from textual.widgets import Static
 from tui.config import config_file
 from tui.keys import ACTIONS, SCOPE_NAMES, Scope, shown
 from tui.screens.lines import Rule, palette_of
+from tui.widgets.fitting import wrap
 
 VIEW_HELP: dict[str, str] = {
     "gantt": "Lanes over time. Each bar is one action: its letter says which kind, its length how long it takes. "
@@ -33,11 +34,20 @@ VIEW_HELP: dict[str, str] = {
 ABOUT: dict[str, str] = {
     "stage": "A recording, step by step: everything was computed with real values before it is played. "
     "Find takes text, or tags as rank:2. Until takes a fact (peak_stash >= 3) or a tag (rank:2); put < before it, or press the "
-    "backwards key, to run back. A fact counts where it begins to hold.",
+    "backwards key, to run back. A fact counts where it begins to hold. In market data both also take a time (09:45 or "
+    "@9:45:12.5), an order (#12345 or order 12345: its next event) and trades of a size (trade >= 500). Stepping shows each match; "
+    "playing shows all matches of one taker as one.",
     "hops": "One collective of the stage behind, hop by hop, with the tensors that it moved: a finished recording. It has no "
     "parameters, no variants and no second run to compare with or to fork. Esc goes back to the step it was opened from.",
+    "doctor": "What the doctor found in the data file. ✗ is wrong, ✓ was looked at and is sound, the rest tells what the file "
+    "holds and what it cannot say. Nothing is repaired: the replay shows the file as it is.",
     "home": "Questions by family. Open one to step through what really happens.",
 }
+
+_WIDTH, _SHARE = 86, 96
+"""Columns of the help, and how many percent of the terminal it takes at most."""
+_INDENT = 20
+"""Where what a key does begins, in its further lines too."""
 
 
 class Help(ModalScreen[None]):
@@ -48,7 +58,7 @@ class Help(ModalScreen[None]):
 
     DEFAULT_CSS = """
     Help { background: transparent; align: center middle; }
-    Help > Vertical { width: 86; max-width: 96%; max-height: 92%; background: $background; }
+    Help > Vertical { max-height: 92%; background: $background; }
     Help VerticalScroll {
         height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; border-left: solid $quiet; border-right: solid $quiet;
     }
@@ -78,6 +88,7 @@ class Help(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         text = self.text()
         box = Vertical()
+        box.styles.width, box.styles.max_width = _WIDTH, f"{_SHARE}%"
         box.styles.height = sum(1 + len(line) // 80 for line in text.plain.splitlines()) + 2
         with box:
             yield Rule(f"Help · {self.title_text}" if self.title_text else "Help", "top")
@@ -87,8 +98,9 @@ class Help(ModalScreen[None]):
 
     def text(self) -> Text:
         palette = palette_of(self)
+        room = max(min(_WIDTH, self.app.size.width * _SHARE // 100) - 5 - _INDENT, 12)
         out = Text()
-        if self.kind:
+        if self.kind in VIEW_HELP:
             out.append(VIEW_HELP[self.kind] + "\n\n")
         elif self.about in ABOUT:
             out.append(ABOUT[self.about] + "\n\n")
@@ -97,7 +109,7 @@ class Help(ModalScreen[None]):
             out.append(SCOPE_NAMES[scope] + "\n", palette.style("dim"))
             for keys, line in rows(scope, self.keys, self.left_out):
                 out.append(f"  {keys:<18}", palette.style("plain", bold=True))
-                out.append(line + "\n")
+                out.append(f"\n{'':{_INDENT}}".join(wrap(line, room)) + "\n")
             out.append("\n")
         out.append("Settings\n", palette.style("dim")).append(f"  {config_file()}\n")
         for problem in self.problems:

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from core.errors import BadInput
 from core.scenario import Scenario, bare, names, read
 from core.simulation import FAMILIES, REGISTRY, families
-from tui.keys import bindings, shown
+from tui.keys import bindings
 from tui.screens.base import BaseScreen
 from tui.screens.choice_list import ChoiceList
 from tui.screens.lines import Part, Rule
@@ -117,7 +117,7 @@ class HomeScreen(BaseScreen):
         """What the first frame did not need: the question beside the list, every file read in full, and bare simulations."""
         from tui.screens.question import Question
 
-        self._question = Question()
+        self._question = Question("Question")
         await self.query_one("#home").mount(self._question)
         self._show_details()
         used = set()
@@ -237,7 +237,7 @@ class HomeScreen(BaseScreen):
         elif self.message:
             self.say("")
         else:
-            self.say(f"{shown(next(iter(self.notes.keys['quit']), 'ctrl+q'))} quits")
+            self.notes.action_help_quit()
 
     def action_open_file(self) -> None:
         from tui.screens.prompt import Prompt

@@ -21,7 +21,7 @@ class HopStage(StageScreen):
     """Everything of a stage but other runs; back is the step it was opened from."""
 
     ABOUT = "hops"
-    LEFT_OUT = frozenset({"parameters", "fork", "next_variant", "compare", "difference"})
+    LEFT_OUT = frozenset({"parameters", "fork", "next_variant", "compare", "difference", "doctor"})
 
     def __init__(self, opener: StageBase, title: str, recording: Recording) -> None:
         self.opener = opener

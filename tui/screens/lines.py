@@ -13,6 +13,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.theme import Palette
+from tui.widgets.rows import composed, filtered
 
 Part = tuple[str, str]
 """Text and what it means: a role of the palette, "strong" (bold) or "key"."""
@@ -37,8 +38,14 @@ class Still(Widget):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         if self._kept is None or self._kept[0] != crop:
-            self._kept = (crop, super().render_lines(crop))
+            self._kept = (crop, super().render_lines(crop) if self.styles.gutter else self._plain_lines(crop))
         return self._kept[1]
+
+    def _plain_lines(self, crop: Region) -> list[Strip]:
+        """What Textual draws of a widget without border and padding, without looking for them."""
+        left, right = crop.column_span
+        strips = filtered([self.render_line(y) for y in crop.line_range], self.get_line_filters(), self.background_colors[1])
+        return [strip.crop(left, right) for strip in strips]
 
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
         self._kept = None
@@ -91,10 +98,10 @@ class Line(Still):
             return Strip.blank(width, base)
         right = fit(self.right, width)
         room = width - sum(cell_len(text) for text, _ in right)
-        left = fit(self.left, room)
+        left = fit(self.left, room - 1 if right else room)
         gap = room - sum(cell_len(text) for text, _ in left)
         segments = [Segment(text, self.style(role)) for text, role in (*left, (" " * gap, "plain"), *right)]
-        return Strip(Segment.apply_style(segments, base)).adjust_cell_length(width, base).simplify()
+        return composed(segments, width, base)
 
 
 def fit(parts: Sequence[Part], width: int) -> list[Part]:
@@ -155,7 +162,7 @@ class Rule(Line):
         pad: list[Part] = [(" ", "plain")] if title else []
         parts: list[Part] = [(left, line), *pad, *title, ("─" * (width - 2 - used), line), *note, (right, line)]
         segments = [Segment(part[0], self.style(part[1])) for part in parts]
-        return Strip(Segment.apply_style(segments, base)).adjust_cell_length(width, base).simplify()
+        return composed(segments, width, base)
 
 
 class Edge(Still):

@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from core.errors import BadInput
-from tui.screens.lines import Line
+from tui.screens.folding import Folding
 
 
 class Prompt(ModalScreen[None]):
@@ -21,7 +21,7 @@ class Prompt(ModalScreen[None]):
 
     DEFAULT_CSS = """
     Prompt { background: transparent; align: left bottom; }
-    Prompt > Vertical { height: 2; width: 1fr; background: $background; }
+    Prompt > Vertical { height: auto; width: 1fr; background: $background; }
     Prompt Input { border: none; height: 1; padding: 0 1; background: $surface; }
     Prompt Input:focus { border: none; background: $surface; }
     """
@@ -37,7 +37,7 @@ class Prompt(ModalScreen[None]):
         self._value = value
         self._history = history if history is not None else []
         self._recalled = len(self._history)
-        self.note = Line([(f" {label} ", "strong"), (hint if value else "", "dim")], [("Enter accepts  Esc leaves ", "dim")])
+        self.note = Folding([(f" {label} ", "strong"), (hint if value else "", "dim")], [("Enter accepts  Esc leaves ", "dim")])
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -66,7 +66,7 @@ class Prompt(ModalScreen[None]):
         try:
             self._accept(text)
         except BadInput as error:
-            self.note.set([(f" {error}", "bad")])
+            self.note.fold(str(error), "bad")
             return
         if text in self._history:
             self._history.remove(text)

@@ -6,39 +6,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.widgets import Static
 
 from core.formatting import parameter_text
-from tui.screens.lines import Rule, palette_of
+from tui.screens.framed_text import FramedText
+from tui.screens.lines import palette_of
 
 if TYPE_CHECKING:
     from tui.screens.home import Entry
 
 
-class Question(Vertical):
+class Question(FramedText):
     """Title, question, variants and parameters of one scenario; of a broken file, what is wrong with it."""
 
     DEFAULT_CSS = """
-    Question { width: 44%; height: 1fr; }
-    Question Static { border-left: solid $quiet; border-right: solid $quiet; padding: 1 1; height: 1fr; visibility: visible; }
+    Question { width: 44%; }
     Question.-narrow { width: 1fr; height: 8; }
-    Question.-narrow Static { padding: 0 1; }
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.details = Static()
-
-    def compose(self) -> ComposeResult:
-        yield Rule("Question", "top")
-        yield self.details
-        yield Rule("", "bottom")
 
     def show(self, entry: Entry | None, *, narrow: bool) -> None:
         self.set_class(narrow, "-narrow")
-        self.details.update(self._text(entry, narrow) if entry is not None else "")
+        self.text.update(self._text(entry, narrow) if entry is not None else "")
 
     def _text(self, entry: Entry, narrow: bool) -> Text:
         palette = palette_of(self)

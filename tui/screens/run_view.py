@@ -11,15 +11,15 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
-from core.recording import Panel
+from core.recording import Panel, Recording
 from core.views import View
 from tui.keys import bindings
 from tui.runs import Run
 from tui.screens.lines import Edge, Part, Rule
-from tui.widgets import widget_for
 from tui.widgets.base import ViewWidget
 from tui.widgets.facts import Facts
 from tui.widgets.narration import Narration
+from tui.widgets.shelter import sheltered
 
 LOWEST_PANEL = 6
 """Rows a panel needs, its rule included; with less, one panel is shown at a time."""
@@ -62,7 +62,7 @@ class PanelBox(Vertical):
         super().__init__()
         self.panel = panel
         self.rule = Rule(panel.title, place)
-        self.view: ViewWidget[View] = widget_for(panel.view)
+        self.view = sheltered(panel.view)
         self.frame = Framed(self.view)
 
     def compose(self) -> ComposeResult:
@@ -134,7 +134,7 @@ class RunView(Widget):
         self.active = 0
         self._building = asyncio.Lock()
         self._grown_at = 0.0
-        self._shown: tuple[int, int, bool] | None = None
+        self._shown: tuple[int, int, bool, str] | None = None
         self.side_key = ""
         self.panel_key = ""
         self.several = False
@@ -276,13 +276,15 @@ class RunView(Widget):
         """Draw the step of the run's player; each part sends only what changed."""
         recording, step = self.run.recording, self.run.player.step
         length = len(recording)
-        shown = (step, length, recording.state != "recording")
+        shown = (step, length, recording.state != "recording", "" if length else recording.progress[1])
         if shown == self._shown:
             return
         last = self._shown
         self._shown = shown
         self._show_title(step, length)
         if not length:
+            if recording.state == "recording":  # what it does before its first step (compiling, reading) may take a while
+                self.narration.show(recording, step)
             return
         if last is None or last[0] != step or last[2] != shown[2] or self._grown():
             for box in (box for row in self.rows if row.display for box in row.boxes):
@@ -306,12 +308,13 @@ class RunView(Widget):
         if not length:
             title: list[Part] = [({"recording": "recording…", "failed": "failed"}.get(recording.state, "no steps"), "dim")]
         else:
-            phase = recording.phase(step)
-            name = f" · {phase.name}" if phase is not None else ""
             growing = "" if recording.state != "recording" else "…"
             room = (self.title_rule.size.width or 1000) - 5
             long, short = f"Step {step + 1:,} of {length:,}{growing}", f"{step + 1:,}/{length:,}{growing}"
-            title = [(long if cell_len(long + name) <= room else short, "strong"), *([(name, "plain")] if name else [])]
+            names = _names(recording, step)
+            tries = [(count, name) for name in names for count in (long, short)] or [(long, "")]
+            count, name = next((pair for pair in tries if cell_len("".join(pair)) <= room), tries[-1])
+            title = [(count, "strong"), *([(name, "plain")] if name else [])]
         if self.run.label != "default" and self.has_class("-pair"):
             title = [(f"{self.run.label} ", "selected"), *title]
         note: list[Part] = []
@@ -330,6 +333,16 @@ class RunView(Widget):
         for part in self.parts():
             part.forget()
         self.show()
+
+
+def _names(recording: Recording, step: int) -> list[str]:
+    """What stands behind the count of steps, the longest first: the phase, or the time of day where the steps have one."""
+    phase = recording.phase(step)
+    name = f" · {phase.name}" if phase is not None else ""
+    if not recording.clock:
+        return [name]
+    times = [f" · {recording.time_text(step, places)}" for places in (None, 3, 0)]
+    return times if ":" in name else [*(time + name for time in times if name), *times]  # a phase may be an hour of this very clock
 
 
 def shares(room: int, weights: Sequence[float], least: int = 0) -> list[int]:

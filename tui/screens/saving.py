@@ -26,7 +26,7 @@ class Saving(StageBase):
         recording, step = self.front.recording, self.player.step
         if not len(recording):
             return
-        lines = [recording.title(step), recording.detail(step)]
+        lines = [recording.time_text(step) if recording.clock else "", recording.title(step), recording.detail(step)]
         self.app.copy_to_clipboard("\n".join(line for line in lines if line))
         self.say("copied what this step says", "dim")
 
@@ -42,6 +42,8 @@ class Saving(StageBase):
 
     def save(self, format: str, path: Path, picture: str, *, overwrite: bool) -> None:
         """Write the picture, or the runs in sight; BadInput when the file exists (unless ``overwrite``) or cannot be written."""
+        if os.path.isdir(path):  # noqa: PTH112 - never raises
+            raise BadInput("file", f"{path} is a folder", "the name of a file")
         if os.path.exists(path) and not overwrite:  # noqa: PTH110 - never raises
             raise BadInput("file", f"{path} exists", "another name, or Enter once more to overwrite it")
         from core.export import write, write_pieces

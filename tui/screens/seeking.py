@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from core.errors import BadInput
 from tui.screens.stage_base import StageBase
+
+if TYPE_CHECKING:
+    from tui.player import Player
 
 
 class Seeking(StageBase):
@@ -51,7 +56,7 @@ class Seeking(StageBase):
         from tui.screens.prompt import Prompt
 
         last = self.player.found.query if self.player.found is not None else ""
-        hint = "text in a title, tags as rank:2, or both"
+        hint = _hint("text in a title", self.player) or "text in a title, tags as rank:2, or both"
         self.app.push_screen(Prompt("Find", hint, self._find, value=last, history=self._finds))
 
     def _find(self, text: str) -> None:
@@ -59,7 +64,8 @@ class Seeking(StageBase):
         step = self.player.find(query)
         if step is None:
             unfinished = "" if self.front.done else " so far"
-            raise BadInput("find", f"no step{unfinished} matches {query!r}", "text in a title, or a tag as rank:2")
+            allowed = _hint("text in a title", self.player) or "text in a title, or a tag as rank:2"
+            raise BadInput("find", f"no step{unfinished} matches {query!r}", allowed)
         self._found(step)
 
     def action_find_next(self) -> None:
@@ -98,9 +104,10 @@ class Seeking(StageBase):
         from tui.screens.prompt import Prompt
 
         label = "Run until" if direction > 0 else "Run back until"
+        special = _hint("", self.player)
         facts = [name for name in self.front.recording.facts if " " not in name][:3]
         tags = list(self.front.recording.columns)[:3]
-        hint = (
+        hint = special or (
             "fact op number, or tag:value"
             + (f"  (facts {', '.join(facts)}…" if facts else "  (")
             + (f" tags {', '.join(tags)}…)" if tags else ")")
@@ -109,20 +116,22 @@ class Seeking(StageBase):
         self.app.push_screen(Prompt(label, hint, lambda text: self._until(text, direction), value=value, history=self._conditions))
 
     def _until(self, text: str, direction: int) -> None:
-        from core.search import condition
+        from core.search import condition, nothing
 
         wanted, written = condition(text, self.front.recording)
         direction = -1 if written < 0 else direction
         step = self.player.run_until(wanted, direction)
+        asked = text.strip().lstrip("<").strip()
         if step is not None:
             self.paint()
-            self.say(
-                f"{text.strip().lstrip('<').strip()} {'begins to hold' if wanted.kind == 'fact' else 'holds'} at step {step + 1:,}",
-                "selected",
-            )
+            happens = {"fact": "begins to hold", "time": "comes", "word": "is"}.get(wanted.kind, "holds")
+            self.say(f"{asked} {happens} at step {step + 1:,}", "selected")
         elif direction > 0 and not self.front.done:
             self._pending = text
-            self.say(f"waiting for {text.strip()}: the recording goes on", "dim")
+            self.say(f"waiting for {asked}: the recording goes on", "dim")
+        elif wanted.kind in ("time", "word"):
+            side = "after this one" if direction > 0 else "before this one"
+            raise nothing(wanted, self.front.recording, f"until {asked!r}", side)
         else:
             side = "after" if direction > 0 else "before"
             raise BadInput(
@@ -159,3 +168,15 @@ class Seeking(StageBase):
             self.go(lambda player: player.seek(step))
         else:
             self.paint()
+
+
+def _hint(first: str, player: Player) -> str:
+    """The forms that the recording has beyond text, facts and tags, with its own numbers; '' when it has none."""
+    from core.search import examples
+
+    recording = player.recording
+    if not recording.words and not recording.clock:
+        return ""
+    forms = examples(recording, player.step)
+    fact = forms.pop("fact", "")
+    return ", ".join(part for part in (first or fact, *forms.values()) if part)

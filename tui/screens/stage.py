@@ -5,11 +5,12 @@ from __future__ import annotations
 from tui.keys import bindings
 from tui.screens.choosing import Choosing
 from tui.screens.drilling import Drilling
+from tui.screens.examining import Examining
 from tui.screens.saving import Saving
 from tui.screens.seeking import Seeking
 
 
-class StageScreen(Seeking, Choosing, Drilling, Saving):
+class StageScreen(Seeking, Choosing, Drilling, Saving, Examining):
     """All that can be done on a stage."""
 
     BINDINGS = bindings("stage")

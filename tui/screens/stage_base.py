@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
 from rich.cells import cell_len
 from textual import events
+from textual._context import NoActiveAppError
 from textual.app import ComposeResult
 from textual.containers import Horizontal
+from textual.message import Message
 from textual.timer import Timer
 
 from core.formatting import format_value, parameter_text
@@ -78,6 +81,7 @@ class StageBase(BaseScreen):
         self._pending = ""
         self._wants_difference = False
         self._asking = False
+        self.notice = ""
         self._first_run(variant, overrides, start_step, recording)
 
     def _first_run(self, variant: str | None, overrides: Mapping[str, object], start_step: int | None, recording: Recording | None) -> None:
@@ -111,7 +115,7 @@ class StageBase(BaseScreen):
         yield self.scrubber
 
     def on_mount(self) -> None:
-        self._recorders = Recorders(self.post_message)
+        self._recorders = Recorders(self._from_a_thread, self.notes.right_of_way)
         self.notes.recorders.append(self._recorders)
         if not self.front.done:
             self.start(self.front)
@@ -134,8 +138,10 @@ class StageBase(BaseScreen):
 
     async def set_out(self) -> None:
         """Mount one view a run in sight (one, or two side by side), keeping those that are there."""
+        place = self.query("#runs").first(Horizontal) if self.query("#runs") else None
+        if self._left or place is None:  # left again before it was set out
+            return
         wanted = [run for run in (self.runs.front, self.runs.beside) if run is not None]
-        place = self.query_one("#runs", Horizontal)
         for view in self.views:
             if view.run not in wanted:
                 await view.remove()
@@ -160,6 +166,11 @@ class StageBase(BaseScreen):
                 view.forget_shown()
         super().resized(width, height)
         self.call_after_refresh(self.paint)
+
+    def _from_a_thread(self, message: Message) -> None:
+        """A run may end after its stage, or the whole app, has."""
+        with contextlib.suppress(NoActiveAppError, RuntimeError):
+            self.post_message(message)
 
     # growing and ending --------------------------------------------------------------------------------------------
 
@@ -239,6 +250,8 @@ class StageBase(BaseScreen):
         said = ("", "note")
         if run.error:
             said = (run.error, "bad")
+        elif step == 0 and self.notice:
+            said = (self.notice, "bad")
         elif step == 0 and self.scenario.question:
             said = (self.scenario.question, "question")
         elif run.player.at_end and self.scenario.takeaway:
@@ -254,6 +267,7 @@ class StageBase(BaseScreen):
         self._pending = ""
         move(self.player)
         self.paint()
+        self.notes.right_of_way.acted()
         self.arm()
 
     def grown(self) -> None:

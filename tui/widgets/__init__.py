@@ -1,11 +1,13 @@
-"""Widgets: a picture is a function of (frame, size). `widget_for` finds the one that draws a view."""
+"""Widgets: a picture is a function of (frame, size). `widget_for` makes the one that draws a view."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from core.views import View
-from tui.widgets.base import ViewWidget
+if TYPE_CHECKING:
+    from core.views import View
+    from tui.widgets.base import ViewWidget
 
 # kind -> "module:Class"; loaded when the first view of the kind is shown, after the first frame
 WIDGETS: dict[str, str] = {
@@ -20,8 +22,15 @@ WIDGETS: dict[str, str] = {
 }
 
 
+def widget_type(view: View) -> type[ViewWidget[Any]]:
+    """The class that draws ``view``. ValueError for a kind of view that nothing draws."""
+    if view.kind not in WIDGETS:
+        raise ValueError(f"nothing draws a view of kind {view.kind!r}, only {', '.join(WIDGETS)}")
+    module, _, name = WIDGETS[view.kind].partition(":")
+    found: type[ViewWidget[Any]] = getattr(import_module(module), name)
+    return found
+
+
 def widget_for(view: View, *, id: str | None = None) -> ViewWidget[View]:
     """A new widget that draws ``view``."""
-    module, _, name = WIDGETS[view.kind].partition(":")
-    made: ViewWidget[View] = getattr(import_module(module), name)(view, id=id)
-    return made
+    return widget_type(view)(view, id=id)

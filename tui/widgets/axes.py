@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from core.formatting import format_value
+from core.formatting import clock_text, format_value
 
-SCALED = frozenset({"bytes", "bytes/s", "flop", "flop/s", "s", "%", "$"})
+SCALED = frozenset({"bytes", "bytes/s", "flop", "flop/s", "s", "clock", "%", "$"})
 """Units that each label carries; any other is a word that stands once, beside the axis's name."""
+
+_CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 14_400, 21_600, 43_200, 86_400)
+"""Seconds between ticks of a clock, from one on."""
 
 _PREFIXES = {"bytes": (0, 5), "bytes/s": (0, 5), "flop": (0, 5), "flop/s": (0, 5), "s": (-3, 0)}
 
@@ -41,7 +44,7 @@ def axis(low: float, high: float, intervals: int, unit: str, *, log: bool = Fals
         room = (abs(low) * 0.5 or 1.0) if not log else 0.5
         low, high = low - room, high + room
     intervals = max(intervals, 2 if low < 0 < high else 1)  # zero is a tick of every step
-    step = _step(low, high, intervals, whole or log, round_out)
+    step = _step(low, high, intervals, whole or log, round_out) if unit != "clock" else _clock_step(low, high, intervals)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     if round_out:
         low, high = first * step, last * step
@@ -80,8 +83,23 @@ def _step(low: float, high: float, intervals: int, whole: bool, round_out: bool)
         power *= 10
 
 
+def _clock_step(low: float, high: float, intervals: int) -> float:
+    """The smallest round number of seconds, minutes or hours that needs at most so many intervals."""
+    fits = (step for step in _CLOCK_STEPS if (high - low) / step <= intervals)
+    return _step(low, high, intervals, False, False) if high - low < intervals else float(next(fits, _CLOCK_STEPS[-1]))
+
+
+def _clock_label(tick: float, step: float) -> str:
+    """A time of day to the minute where ticks are minutes apart, to the second or its part otherwise."""
+    exact = round(tick * 1e9)
+    text = clock_text(exact) if step < 1 else clock_text(exact, 0)
+    return text[:5] + text[8:] if step % 60 == 0 else text
+
+
 def _labels(ticks: list[float], step: float, unit: str) -> list[str]:
     """All labels in one scale (0.5 GB, 28 GB), with the decimals the step needs."""
+    if unit == "clock":
+        return [_clock_label(tick, step) for tick in ticks]
     largest = max((abs(tick) for tick in ticks), default=0.0)
     factor, suffix = _factor(largest, unit)
     if largest < 1e-4 * factor or largest / factor >= 1e15:

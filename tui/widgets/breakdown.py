@@ -15,8 +15,11 @@ from core.views import Breakdown, Cell, GridFrame
 from tui.theme import GLYPHS
 from tui.widgets.base import ViewWidget
 from tui.widgets.fitting import Row, clip, pad, turned
+from tui.widgets.legend import shortened
 
 _FAR = 4  # a capacity this many times the largest bar would squeeze every bar: it is named instead of drawn
+_LEAST_KEY = 7
+"""Cells of a cut name, its letter and gap included, beside which the capacity may stand in the legend."""
 
 
 class BreakdownWidget(ViewWidget[Breakdown]):
@@ -82,7 +85,7 @@ class BreakdownWidget(ViewWidget[Breakdown]):
         bar, part = self.cursor or (lit[0] - dy, lit[1] - dx)
         found = (min(max(bar + dy, 0), bars - 1), min(max(part + dx, 0), parts - 1))
         moved, self.cursor = found != self.cursor, found
-        self.top = turned(self.top, max((self.size.height - len(self._heads)) // self._pitch, 1), bars, found[0])
+        self.top = turned(self.top, max((self.room.height - len(self._heads)) // self._pitch, 1), bars, found[0])
         return moved
 
     def explain(self) -> str:
@@ -126,17 +129,21 @@ class BreakdownWidget(ViewWidget[Breakdown]):
         return (tuple(range(first or len(names))), tuple(range(first, len(names))) if first else ())
 
     def _legend(self, y: int) -> list[Segment]:
-        row, width, parts = Row(), self.size.width, self._heads[y]
+        row, width, parts = Row(), self.room.width, self._heads[y]
         start, gap = self._gap
-        row.to(start)
-        for number in parts:
-            name, role = self.view.parts[number]
-            if row.width + 2 + cell_len(name) > width - (2 if number != parts[-1] else 0):
-                row.add("…", self.palette.style("dim"))
-                break
-            space = " " * min(gap, width - row.width - 2 - cell_len(name))
-            row.add(self._letter(number), self.palette.block(role)).add(f" {name}{space}", self.palette.style("plain"))
         capacity = self._capacity_text() if y == len(self._heads) - 1 else ""
+        names = [self.view.parts[number][0] for number in parts]
+        room = width - start - len(parts) * (2 + gap) + gap
+        if sum(map(cell_len, names)) > room:  # every part is named, the longest names are cut
+            start, gap = 1, 1
+            spare = width - cell_len(capacity)
+            names = shortened(names, (spare if spare >= _LEAST_KEY * len(parts) else width) - start - len(parts) * (2 + gap) + gap)
+        row.to(start)
+        for number, name in zip(parts, names, strict=True):
+            space = " " * max(min(gap, width - row.width - 2 - cell_len(name)), 0)
+            row.add(self._letter(number), self.palette.block(self.view.parts[number][1])).add(
+                f" {name}{space}", self.palette.style("plain")
+            )
         if capacity and row.width + cell_len(capacity) <= width:
             row.to(width - cell_len(capacity)).add(capacity, self.palette.style("bad"))
         return row.segments
@@ -162,7 +169,7 @@ class BreakdownWidget(ViewWidget[Breakdown]):
             row.to(start + line).add("▏", self.palette.style("bad", bold=True))
         elif line is not None:
             _overlay(row, start + line, "▏")
-        row.to(self.size.width - self._total_width - 1)
+        row.to(self.room.width - self._total_width - 1)
         if first:
             over = self.view.capacity is not None and sum(amounts) > self.view.capacity
             row.add(pad(self._total_text(bar), self._total_width, right=True), self.palette.style("bad" if over else "plain", bold=True))
@@ -204,6 +211,9 @@ class BreakdownWidget(ViewWidget[Breakdown]):
         return [_amount(cell) for cell in self._now().row(bar)]
 
     def _total_text(self, bar: int) -> str:
+        """The sum of the bar; of one that nothing has been written to yet a dash, for that is not zero."""
+        if all(cell.value is None for cell in self._now().row(bar)):
+            return "–"
         total = sum(self._amounts(bar))
         over = self.view.capacity is not None and total > self.view.capacity
         return ("✗ " if over else "") + format_value(int(total) if total == int(total) else total, self.view.unit)

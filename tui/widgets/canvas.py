@@ -77,7 +77,8 @@ def draw_chart(view: Plot, lengths: tuple[int, ...], width: int, height: int) ->
     y = replace(y, labels=tuple(clip(label, width // 2) if rows > 1 else "" for label in y.labels))
     room = max((_spacing(x) for (x, _), style in zip(series, styles, strict=False) if style == "bar"), default=0.0)
     x_low, x_high = float(xs.min()) - room / 2, float(xs.max()) + room / 2
-    x = axis(x_low, x_high, min(max(width // 14, 2), 5), view.x_unit, log=view.x_log, whole=_whole(xs))
+    wide = 7 if view.x_unit == "clock" and x_high - x_low >= 1200 else 14  # hours and minutes are short
+    x = axis(x_low, x_high, min(max(width // wide, 2), 5), view.x_unit, log=view.x_log, whole=_whole(xs))
     columns = width - 1 - max(len(label) for label in y.labels)
     pictures = [_picture(style, pair, x, y, room, columns, rows) for style, pair in zip(styles, series, strict=False)]
     chart = Chart([], rows, width - columns, columns, x)

@@ -12,13 +12,12 @@ from textual.geometry import Size
 
 from core.formatting import FORMATTER, format_value
 from core.views import EMPTY, Cell, Exchange, ExchangeFrame, Message
-from tui.theme import GLYPHS
 from tui.widgets.arrows import Arrow, draw_arrows, label, pack
 from tui.widgets.base import ViewWidget
 from tui.widgets.fitting import Row, clip, pad, turned
 from tui.widgets.grid import Content, Grid, Scale, column_labels, draw_cells, draw_header, fit, text_of
+from tui.widgets.holdings import Held, flowed, holding, named, slot_caption, token
 
-Held = tuple[tuple[int, Cell], ...]
 Form = Literal["arrows", "matrix", "list"]
 
 _CONTENTS: tuple[Content, Content] = ("full", "short")
@@ -27,6 +26,7 @@ _NARROWEST = 8
 _WIDEST = 24
 _MOST_ARROW_ROWS = 8
 """More rows of arrows are no longer read one by one."""
+_MOST_CAPTION_ROWS = 2
 _ONE, _MANY = "1 message · {size}", "{count} messages · {size}"
 _READ_MATRIX = " · a row sends, a column receives"
 _HOLDS = "{actor} · holds {held} · sends {sent} · receives {received}"
@@ -53,6 +53,7 @@ class ExchangeWidget(ViewWidget[Exchange]):
         self._fresh: list[frozenset[int]] = []
         self._form: Form = "arrows"
         self._boxes = self._box = self._left = self._lines = 0
+        self._caption: list[str] = []
         self._columns: list[int] = []
         self._rows: list[list[Arrow]] = []
         self._top = 0
@@ -115,10 +116,19 @@ class ExchangeWidget(ViewWidget[Exchange]):
             self._left = 0
             self._columns = [a * self._box + (self._box - 1) // 2 for a in range(actors)]
             self._rows = pack(self._frame.messages, self._columns)
-        room = size.height - self._lines - 2
+        self._caption = self._captioned(size)
+        room = size.height - len(self._caption) - self._lines - 2
         self._form = "matrix" if len(self._rows) > max(min(room - 1, _MOST_ARROW_ROWS), 1) else "arrows"
         if self._form == "matrix":
             self._plan_matrix(size, room)
+
+    def _captioned(self, size: Size) -> list[str]:
+        """What the lines of the boxes are: where they have names (not just numbers), no room for them at the left, and room above."""
+        if self._left or self._lines < self._slots or self.view.slots is None:
+            return []
+        lines = slot_caption(self.view.slots.names, size.width)
+        room = size.height - self._lines - 2 - max(self._most_rows, 1) - 1
+        return lines if len(lines) <= min(room, _MOST_CAPTION_ROWS) else []
 
     def _plan_matrix(self, size: Size, room: int) -> None:
         """Sizes by source and target, where one row a message is too much."""
@@ -139,6 +149,7 @@ class ExchangeWidget(ViewWidget[Exchange]):
 
     def _plan_list(self, size: Size) -> None:
         self._lines = self._left = 0
+        self._caption = []
         acting = self.cursor if self.has_focus else min((m.source for m in self._frame.messages), default=self._top)
         self._top = turned(self._top, max(size.height - 1, 1), len(self._labels), acting)
 
@@ -152,6 +163,9 @@ class ExchangeWidget(ViewWidget[Exchange]):
         frame = self._frame
         if self._form == "list":
             return self._list_key(y)
+        if y < len(self._caption):
+            return self._caption[y]
+        y -= len(self._caption)
         place = (self._box, self._left, self._lines, self._form)
         if y == 0 or y == self._lines + 1:
             return (y, place, self._pointed, self._acting if y == 0 else ())
@@ -176,10 +190,14 @@ class ExchangeWidget(ViewWidget[Exchange]):
         row = Row()
         if self._form == "list":
             self._draw_listed(row, y)
-        elif y <= self._lines + 1:
-            self._draw_boxes(row, y)
+            return row.segments
+        line = y - len(self._caption)
+        if line < 0:
+            row.add(self._caption[y], self.palette.style("dim"))
+        elif line <= self._lines + 1:
+            self._draw_boxes(row, line)
         else:
-            self._draw_messages(row, y - self._lines - 2)
+            self._draw_messages(row, line - self._lines - 2)
         return row.segments
 
     def _draw_boxes(self, row: Row, y: int) -> None:
@@ -187,8 +205,8 @@ class ExchangeWidget(ViewWidget[Exchange]):
         acting = self._acting if y == 0 else ()
         if self._left:
             slot = y - 1
-            named = 0 <= slot < min(self._lines, len(self._slot_labels))
-            row.add(pad(self._slot_labels[slot] if named else "", self._left - 1) + " ", palette.style("dim"))
+            has_name = 0 <= slot < min(self._lines, len(self._slot_labels))
+            row.add(pad(self._slot_labels[slot] if has_name else "", self._left - 1) + " ", palette.style("dim"))
         inner = self._box - 3
         for actor, held in enumerate(self._frame.held):
             frame = palette.style("selected", bold=True) if actor == self._pointed else palette.style("dim")
@@ -213,16 +231,16 @@ class ExchangeWidget(ViewWidget[Exchange]):
             if cell is None:
                 row.add(pad("·", width), palette.style("dim"))  # the style of the borders: one run
                 return
-            said = _holding(cell, self.view.unit, width)
+            said = holding(cell, self.view.unit, width)
             row.add(pad(said, width), palette.current(cell.role) if line in fresh else palette.block(cell.role))
             return
         end = row.width + width
-        rows = _flowed(held, width)
+        rows = flowed(held, width)
         for slot, cell in rows[line] if line < len(rows) else ():
             last = line == self._lines - 1 and len(rows) > self._lines
-            if last and row.width + 4 + cell_len(_token(cell)) > end:
+            if last and row.width + 4 + cell_len(token(cell)) > end:
                 break
-            row.add(_token(cell), palette.current(cell.role) if slot in fresh else palette.block(cell.role))
+            row.add(token(cell), palette.current(cell.role) if slot in fresh else palette.block(cell.role))
             row.add(" " if row.width < end else "")
         hidden = sum(len(r) for r in rows[self._lines :])
         if line == self._lines - 1 and hidden and row.width + 2 <= end:
@@ -230,14 +248,14 @@ class ExchangeWidget(ViewWidget[Exchange]):
         row.to(end)
 
     def _has_summary(self, line: int) -> bool:
-        return line == max(self._most_rows, len(self._rows)) and line + self._lines + 2 < self.size.height
+        return line == max(self._most_rows, len(self._rows)) and line + len(self._caption) + self._lines + 2 < self.room.height
 
     def _draw_messages(self, row: Row, line: int) -> None:
         if self._form == "matrix":
             self._draw_matrix(row, line)
         elif line < max(self._most_rows, len(self._rows)):
             arrows = self._rows[line] if line < len(self._rows) else ()
-            draw_arrows(row, arrows, self._columns, self.size.width, self.view.unit, self.palette)
+            draw_arrows(row, arrows, self._columns, self.room.width, self.view.unit, self.palette)
         elif self._has_summary(line) and self._frame.messages:
             row.to(self._left).add(summary(self._frame.messages, self.view.unit), self.palette.style("dim"))
 
@@ -245,7 +263,7 @@ class ExchangeWidget(ViewWidget[Exchange]):
         quiet = self.palette.style("dim")
         actors, grid = len(self._labels), self._matrix_grid
         if line == 0:
-            row.add(clip(summary(self._frame.messages, self.view.unit) + _READ_MATRIX, self.size.width), quiet)
+            row.add(clip(summary(self._frame.messages, self.view.unit) + _READ_MATRIX, self.room.width), quiet)
             return
         shared, labels, every = column_labels(self._labels, grid.width)
         if line == 1:
@@ -271,11 +289,11 @@ class ExchangeWidget(ViewWidget[Exchange]):
 
     def _draw_listed(self, row: Row, y: int) -> None:
         palette, frame, unit = self.palette, self._frame, self.view.unit
-        actors, shown = len(self._labels), max(self.size.height - 1, 1)
+        actors, shown = len(self._labels), max(self.room.height - 1, 1)
         if y == 0:
             if actors > shown:
                 row.add(f"{self._top + 1}–{min(self._top + shown, actors)}/{actors}  ", palette.style("dim"))
-            row.add(clip(summary(frame.messages, unit) if frame.messages else "", self.size.width - row.width), palette.style("dim"))
+            row.add(clip(summary(frame.messages, unit) if frame.messages else "", self.room.width - row.width), palette.style("dim"))
             return
         actor = self._top + y - 1
         if actor >= actors:
@@ -284,8 +302,8 @@ class ExchangeWidget(ViewWidget[Exchange]):
         got = [m for m in frame.messages if m.target == actor]
         here = actor == self._pointed
         row.add("▸" if here else " ", palette.style("selected"))
-        row.add(pad(self._labels[actor], min(self._margin, self.size.width // 3)), Style(bold=True) if here or sent or got else None)
-        room = max(self.size.width - row.width, 0)
+        row.add(pad(self._labels[actor], min(self._margin, self.room.width // 3)), Style(bold=True) if here or sent or got else None)
+        room = max(self.room.width - row.width, 0)
         held = room * 2 // 5
         self._draw_tokens(row, frame.held[actor], self._fresh[actor], held)
         half = (room - held) // 2
@@ -298,16 +316,16 @@ class ExchangeWidget(ViewWidget[Exchange]):
         runs: list[tuple[str, Style | None]] = [("", None)]
         used = 0
         for slot, cell in held:
-            token = _token(cell)
-            if used + cell_len(token) + 3 > width:
+            text = token(cell)
+            if used + cell_len(text) + 3 > width:
                 runs.append(("…", None))
                 break
-            used += cell_len(token) + 1
+            used += cell_len(text) + 1
             style = self.palette.current(cell.role) if slot in fresh else None
             if style is None and runs[-1][1] is None:
-                runs[-1] = (f"{runs[-1][0]}{token} ", None)
+                runs[-1] = (f"{runs[-1][0]}{text} ", None)
             else:
-                runs += [(token, style), (" ", None)] if style else [(f"{token} ", None)]
+                runs += [(text, style), (" ", None)] if style else [(f"{text} ", None)]
         for text, style in runs:
             row.add(text, style)
         row.to(end)
@@ -342,7 +360,7 @@ class ExchangeWidget(ViewWidget[Exchange]):
         if self.frame is None or not self._labels:
             return ""
         frame, actor = self._frame, self.cursor
-        held = ", ".join(_named(cell, self.view.unit) for _, cell in frame.held[actor]) or _NOTHING
+        held = ", ".join(named(cell, self.view.unit) for _, cell in frame.held[actor]) or _NOTHING
         return FORMATTER.fill(
             _HOLDS,
             {
@@ -370,40 +388,6 @@ def _changed(was: Held, now: Held) -> frozenset[int]:
     """The slots that hold something else than before; an unchanged cell is usually the same object."""
     old = dict(was)
     return frozenset(slot for slot, cell in now if (earlier := old.get(slot)) is not cell and earlier != cell)
-
-
-def _token(cell: Cell) -> str:
-    """A held slot in two or three cells."""
-    return cell.text or GLYPHS.get(cell.role, " ").strip() or "▪"
-
-
-def _named(cell: Cell, unit: str) -> str:
-    return cell.text or format_value(cell.value, unit)
-
-
-def _holding(cell: Cell, unit: str, width: int) -> str:
-    """A slot in its own line: its name, and its value at the right end when both fit."""
-    value = format_value(cell.value, unit) if isinstance(cell.value, int | float) and not isinstance(cell.value, bool) else ""
-    name = cell.text or ("" if value else _named(cell, unit))
-    if name and value and cell_len(name) + cell_len(value) + 1 <= width:
-        return name + pad(value, width - cell_len(name), right=True)
-    if value and not name and cell_len(value) <= width:
-        return pad(value, width, right=True)
-    return clip(name or value, width)
-
-
-def _flowed(held: Held, width: int) -> list[list[tuple[int, Cell]]]:
-    """Slots side by side in lines of ``width`` cells."""
-    lines: list[list[tuple[int, Cell]]] = []
-    used = width
-    for slot, cell in held:
-        size = cell_len(_token(cell))
-        if not lines or used + 1 + size > width:
-            lines.append([])
-            used = -1
-        lines[-1].append((slot, cell))
-        used += 1 + size
-    return lines
 
 
 def summary(messages: Sequence[Message], unit: str) -> str:

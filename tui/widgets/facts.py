@@ -93,7 +93,7 @@ class Facts(RowsWidget, can_focus=True):
         return [line for lines in halves for line in lines]
 
     def row_key(self, y: int) -> Hashable:
-        rows = self._rows(self.size)
+        rows = self._rows(self.room)
         if y >= rows:
             return "check", self._foot[y - rows] if y - rows < len(self._foot) else None
         if self._more(y):
@@ -102,19 +102,19 @@ class Facts(RowsWidget, can_focus=True):
         return (self._lines[at] if at < len(self._lines) else None), self._edge, self._beside
 
     def draw_row(self, y: int) -> list[Segment]:
-        rows = self._rows(self.size)
+        rows = self._rows(self.room)
         if y >= rows:
             text, role = self._foot[y - rows] if y - rows < len(self._foot) else ("", "plain")
-            return [Segment(clip(text, self.size.width), self.palette.style(role, bold=y == rows and role == "bad"))]
+            return [Segment(clip(text, self.room.width), self.palette.style(role, bold=y == rows and role == "bad"))]
         if self._more(y):
             hidden = len(self._lines) - self._top - rows + 1
             keys = "↓ shows them" if self.has_focus else ""
-            return [Segment(clip(f"  … {hidden} more  {keys}", self.size.width), self.palette.style("dim"))]
+            return [Segment(clip(f"  … {hidden} more  {keys}", self.room.width), self.palette.style("dim"))]
         at = self._top + y
         return self._line(self._lines[at]) if at < len(self._lines) else []
 
     def move_cursor(self, dx: int, dy: int) -> bool:
-        rows = self._rows(self.size)
+        rows = self._rows(self.room)
         top = min(max(self._top + dy * max(rows // 2, 1), 0), max(len(self._lines) - rows, 0))
         moved, self._top = top != self._top, top
         return moved
@@ -123,14 +123,14 @@ class Facts(RowsWidget, can_focus=True):
         row, palette = Row(), self.palette
         row.add(number.mark or " ", palette.style("selected", bold=True)).add(" " * number.indent)
         if not number.value:
-            return row.add(clip(number.name, self.size.width - row.width), palette.style(number.role)).segments
+            return row.add(clip(number.name, self.room.width - row.width), palette.style(number.role)).segments
         name = min(cell_len(number.name), max((self._edge - row.width) // 2, 3)) if number.words else 3
         value = clip(number.value, max(self._edge - row.width - name - 1, 1))
         row.add(pad(number.name, self._edge - row.width - cell_len(value) - 1), palette.style("plain")).to(self._edge - cell_len(value))
         row.add(value, palette.style("plain", bold=True))
-        row.add(f" {number.letter}"[: max(self.size.width - row.width, 0)], palette.style("dim"))
+        row.add(f" {number.letter}"[: max(self.room.width - row.width, 0)], palette.style("dim"))
         if number.note and self._beside:
-            row.add(" ").add(clip(number.note, self.size.width - row.width), palette.style("dim"))
+            row.add(" ").add(clip(number.note, self.room.width - row.width), palette.style("dim"))
         return row.segments
 
     def _rows(self, size: Size) -> int:
@@ -139,7 +139,7 @@ class Facts(RowsWidget, can_focus=True):
 
     def _more(self, y: int) -> bool:
         """Whether row ``y`` is the last for numbers and further ones are hidden below."""
-        rows = self._rows(self.size)
+        rows = self._rows(self.room)
         return rows > 1 and y == rows - 1 and len(self._lines) - self._top > rows
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
@@ -35,10 +37,11 @@ def centred(text: str, width: int) -> str:
     return " " * (space // 2) + text + " " * (space - space // 2)
 
 
-def wrap(text: str, width: int) -> list[str]:
+@lru_cache(maxsize=2048)
+def wrap(text: str, width: int) -> tuple[str, ...]:
     """The lines of ``text`` broken at spaces to at most ``width`` cells; a longer word (or text without spaces) is cut."""
     if width <= 0:
-        return []
+        return ()
     lines: list[str] = []
     for paragraph in text.split("\n"):
         line, used = "", 0
@@ -53,7 +56,7 @@ def wrap(text: str, width: int) -> list[str]:
         lines.append(line)
     while lines and not lines[-1]:
         lines.pop()
-    return lines
+    return tuple(lines)
 
 
 def turned(top: int, rows: int, total: int, first: int, last: int | None = None) -> int:

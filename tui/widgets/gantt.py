@@ -18,6 +18,7 @@ from tui.theme import GLYPHS, NAMES
 from tui.widgets.base import ViewWidget
 from tui.widgets.fitting import Row, clip, pad, turned
 from tui.widgets.grid import window_name
+from tui.widgets.legend import flow
 from tui.widgets.spans import Sampled, State, draw_samples, span_text
 from tui.widgets.timescale import Sample, TimeScale, choose, sample, ticks
 
@@ -50,7 +51,6 @@ class GanttWidget(ViewWidget[Gantt]):
 
     def __init__(self, view: Gantt, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(view, id=id, classes=classes)
-        self.zoom = 0
         self.cursor = -1
         """Index of the span under the cursor, -1 without."""
         self._reset()
@@ -81,15 +81,6 @@ class GanttWidget(ViewWidget[Gantt]):
         self._reset()
         super().forget()
 
-    def zoom_by(self, direction: int) -> bool:
-        """Double (+1) or halve (-1) the time scale; 0 goes back to the one that was chosen."""
-        zoom = max(min(self.zoom + direction, 6), -8) if direction else 0
-        if zoom == self.zoom:
-            return False
-        self.zoom = zoom
-        self.repaint()
-        return True
-
     # where everything is -----------------------------------------------------------------------------------------------
 
     def plan(self, size: Size) -> None:
@@ -104,7 +95,7 @@ class GanttWidget(ViewWidget[Gantt]):
             self._seen = (len(view), sample(view))
         self._stack(size.height, lanes)
         shown = min(lanes, max(size.height - 1, 1))
-        self._scale = choose(self._seen[1], view.end, self._width, shown, max(len(view) // max(lanes, 1), 1), self.zoom)
+        self._scale = choose(self._seen[1], view.end, self._width, shown, max(len(view) // max(lanes, 1), 1))
         current = view.current(frame)
         self._now = current if len(current) <= lanes else current[:1]
         self._follow(frame)
@@ -202,7 +193,7 @@ class GanttWidget(ViewWidget[Gantt]):
         if y == 0:
             return self._draw_axis()
         if y > len(self._rows):
-            return self._draw_legend() if y == len(self._rows) + 2 and y < self.size.height else []
+            return self._draw_legend(y)
         lane = self._rows[y - 1]
         if lane < 0:
             return []
@@ -252,17 +243,18 @@ class GanttWidget(ViewWidget[Gantt]):
             return window_name(self._rows[0], len(self._rows), lanes, self._label_width - 2)
         return clip(unit or "t", self._label_width - 1)
 
-    def _draw_legend(self) -> list[Segment]:
-        palette = self.palette
-        row = Row().to(self._label_width)
-        for role in self._seen[1].roles if self._seen else ():
-            name = NAMES.get(role, role)
-            if row.width + cell_len(name) + 6 > self.size.width:
-                return row.segments
-            row.add(f"{GLYPHS.get(role, ' ')} ", palette.block(role)).add(f" {name}   ", palette.style("dim"))
-        if row.width + len(_TO_COME) + 4 <= self.size.width and self._seen and self._seen[1].roles:
-            row.add(f"{GLYPHS.get(self._seen[1].roles[0], ' ')} ", palette.ghost(self._seen[1].roles[0]))
-            row.add(f" {_TO_COME}", palette.style("dim"))
+    def _draw_legend(self, y: int) -> list[Segment]:
+        """Below the lanes, after a blank row where there is one to spare: what the roles are called, and how spans to come look."""
+        palette, roles = self.palette, self._seen[1].roles if self._seen else ()
+        top = min(len(self._rows) + 2, self.room.height - 1)
+        names = [NAMES.get(role, role) for role in roles] + [_TO_COME] * bool(roles)
+        row = Row()
+        for number, place in enumerate(flow([(2, name) for name in names], self.room.width, self.room.height - top, self._label_width)):
+            if place.row == y - top:
+                role = roles[number] if number < len(roles) else roles[0]
+                swatch = palette.block(role) if number < len(roles) else palette.ghost(role)
+                row.to(place.column).add(f"{GLYPHS.get(role, ' ')} ", swatch)
+                row.add(pad(f" {place.name}", place.end - row.width) if number < len(roles) else f" {place.name}", palette.style("dim"))
         return row.segments
 
     def _state_style(self, index: int, role: str) -> Style:

@@ -15,6 +15,7 @@ from tui.theme import GLYPHS, NAMES
 from tui.widgets.base import ViewWidget
 from tui.widgets.fitting import Row, pad, turned
 from tui.widgets.grid import Content, Grid, Scale, column_labels, draw_cells, draw_header, draw_scale, fit, scale_of, text_of, window_name
+from tui.widgets.legend import flow
 
 _VALUE = "{row} · {column} · {value} · {role}"
 _TEXT = "{row} · {column} · {text} · {role}"
@@ -131,7 +132,7 @@ class HeatmapWidget(ViewWidget[Heatmap]):
         r, line = divmod(y - 1, self._grid.height)
         if r >= self._shown[0]:
             first_free = self._shown[0] * self._grid.height + 1
-            return self._draw_legend(row) if y == min(first_free + 1, self.size.height - 1) else []
+            return self._draw_legend(row, y, min(first_free + 1, self.room.height - 1))
         r += self._top
         lit = [c - self._left for c in self._frame.lit_in(r)]
         here = bool(lit) and not self._everything_lit
@@ -159,23 +160,28 @@ class HeatmapWidget(ViewWidget[Heatmap]):
         row.add(" " + pad(corner, self._label_width - 2) + " ", quiet)
         shown = labels[self._left : self._left + self._shown[1]]
         draw_header(row, shown, every, self._left, self._grid, quiet, right=self.view.show == "value")
-        if self._left + self._shown[1] < columns and row.width < self.size.width:
+        if self._left + self._shown[1] < columns and row.width < self.room.width:
             row.add("›", quiet)
         return row.segments
 
-    def _draw_legend(self, row: Row) -> list[Segment]:
+    def _draw_legend(self, row: Row, y: int, top: int) -> list[Segment]:
+        """The rows from ``top`` on: the scale of the shades, then what the roles mean here."""
         palette, view = self.palette, self.view
-        row.to(self._label_width)
         roles = [role for role in self._roles if role not in ("plain", "dim")]
+        said = self._meanings(roles)
+        scale = Row()
         if view.show != "text" and view.least <= view.most:
-            draw_scale(row, self._scale, roles[0] if roles else "plain", view.unit, palette)
-            row.add("   ")
-        for swatches, name in self._meanings(roles):
-            if row.width + len(swatches) + cell_len(name) + 3 > self.size.width:
-                break
-            for role in swatches:
-                row.add(GLYPHS.get(role, " ") + (" " if len(swatches) == 1 else ""), palette.block(role))
-            row.add(f" {name}   ", palette.style("dim"))
+            draw_scale(scale.to(self._label_width), self._scale, roles[0] if roles else "plain", view.unit, palette)
+        keys = [(max(len(swatches), 2), name) for swatches, name in said]
+        places = flow(keys, self.room.width, self.room.height - top, self._label_width, scale.width + 3 if scale.width else 0)
+        if y == top:
+            row = scale
+        for (swatches, _), place in zip(said, places, strict=False):
+            if place.row == y - top:
+                row.to(place.column)
+                for role in swatches:
+                    row.add(GLYPHS.get(role, " ") + (" " if len(swatches) == 1 else ""), palette.block(role))
+                row.add(pad(f" {place.name}", place.end - row.width), palette.style("dim"))
         return row.segments
 
     def _meanings(self, roles: Sequence[str]) -> list[tuple[list[str], str]]:
@@ -208,9 +214,9 @@ class HeatmapWidget(ViewWidget[Heatmap]):
             return ""
         r, c = self.cursor
         cell = self._frame.cells.get((r, c), EMPTY)
-        role = self._meaning(cell.role)
+        role = self._meaning(cell.role) if cell.role != "dim" or "dim" in self.view.legend else ""
         values = {"row": self._labels[r], "column": self._columns[c], "text": cell.text, "role": role}
-        if cell.value is None and not cell.text:
+        if cell.value is None and cell.text in ("", "·"):
             return FORMATTER.fill(_EMPTY, values)
         numeric = cell.value is not None
         template = (_BOTH if numeric and self.view.show != "text" else _TEXT) if cell.text else _PLAIN if cell.role == "plain" else _VALUE

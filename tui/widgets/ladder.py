@@ -4,43 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual.geometry import Size
 
-from core.formatting import digits
 from core.views import Ladder, LadderFrame, Level, Mark
 from tui.widgets.base import ViewWidget
 from tui.widgets.fitting import Row, centred, clip, pad
-from tui.widgets.queue_bar import blocks, round_up
+from tui.widgets.ladder_lines import Layout, Line
+from tui.widgets.queue_bar import Side, amount, explained, paint_queue, round_up
 
-Side = Literal["bid", "ask"]
+ENOUGH = 8
+"""Cells of a bar from which hidden quantities are written beside the displayed ones."""
+BESIDE = 9
+"""Cells that a mark gets beside the asks of a price that has bids too."""
 _MARK_GLYPHS = {"own": "★", "trade": "×", "bad": "✗", "good": "✓"}
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One row of the ladder. ``tick`` is its price in ticks (None: the row has no price of its own)."""
-
-    kind: Literal["level", "empty", "gap", "spread"]
-    side: Side = "ask"
-    tick: int | None = None
-    level: Level | None = None
-    marks: tuple[Mark, ...] = ()
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Cells of a bar, a quantity and a price, and the quantity a full bar stands for."""
-
-    bar: int
-    quantity: int
-    price: int
-    scale: float
 
 
 class LadderWidget(ViewWidget[Ladder]):
@@ -52,10 +32,11 @@ class LadderWidget(ViewWidget[Ladder]):
 
     cursor: tuple[Side, int] | None = None
     _lines: tuple[Line, ...] = ()
-    _layout = Layout(0, 1, 1, 1.0)
+    _layout = Layout(0, 1, 1, 5, 1.0, 1.0)
     _hidden = (0, 0)
     _dense = False
     _top_tick: int | None = None
+    _widest = (1, 1, 1)
     _scroll = 0
     _deepest = 0
     _header = 1
@@ -65,8 +46,11 @@ class LadderWidget(ViewWidget[Ladder]):
         self._header = 1 if size.height >= 6 else 0
         rows = max(size.height - self._header, 1)
         self._deepest = max(self._deepest, len(frame.bids), len(frame.asks))
-        self._dense = self._is_dense(frame, rows)
-        lines = self._every_tick(frame, rows) if self._dense else self._levels_only(frame, rows)
+        if self._is_crossed(frame):
+            lines = self._crossed(frame, rows)
+        else:
+            self._dense = self._is_dense(frame, rows)
+            lines = self._every_tick(frame, rows) if self._dense else self._levels_only(frame, rows)
         self._lines = tuple(lines)
         self._measure(size.width)
 
@@ -83,22 +67,24 @@ class LadderWidget(ViewWidget[Ladder]):
             return self._heading()
         line = self._line(y)
         if line is None:
-            notice = centred("the book is empty", self.size.width) if self._is_notice(y) else ""
+            notice = centred("the book is empty", self.room.width) if self._is_notice(y) else ""
             return [Segment(notice, self.palette.style("dim"))]
         if line.kind == "gap":
-            return [Segment(centred(line.text, self.size.width), self.palette.style("dim"))]
+            return [Segment(centred(line.text, self.room.width), self.palette.style("dim"))]
         return self._spread(line) if line.kind == "spread" else self._price_row(line)
 
     def move_cursor(self, dx: int, dy: int) -> bool:
         frame = self._now()
         order: list[tuple[Side, int]] = [("ask", self._tick(level.price)) for level in reversed(frame.asks)]
         order += [("bid", self._tick(level.price)) for level in frame.bids]
+        if self._is_crossed(frame):
+            order.sort(key=lambda place: -place[1])
         if not order or not dy:
             return False
         if self.cursor is None:
             self.cursor = order[max(len(frame.asks) - 1, 0)] if dy < 0 or not frame.bids else ("bid", self._tick(frame.bids[0].price))
             return True
-        at = min(range(len(order)), key=lambda k: abs(order[k][1] - self.cursor[1]))  # type: ignore[index]
+        at = min(range(len(order)), key=lambda k: (abs(order[k][1] - self.cursor[1]), order[k] != self.cursor))  # type: ignore[index]
         found = order[min(max(at + dy, 0), len(order) - 1)]
         moved, self.cursor = found != self.cursor, found
         return moved
@@ -111,17 +97,8 @@ class LadderWidget(ViewWidget[Ladder]):
         at = next((k for k, level in enumerate(levels) if self._tick(level.price) == tick), None)
         if at is None:
             return f"{side} {self._price_text(tick)} · nothing rests here now"
-        level, unit = levels[at], f" {self.view.quantity_unit}".rstrip()
-        parts = [f"{side} {self._price_text(tick)}", f"{digits(level.quantity)}{unit}"]
-        if level.orders:
-            parts.append("1 order" if len(level.orders) == 1 else f"{len(level.orders)} orders")
         ahead = sum(better.quantity for better in levels[:at])
-        parts.append(f"{digits(ahead)}{unit} ahead at better prices" if at else f"best {side}")
-        for place, order in enumerate(level.orders):
-            if order.own:
-                before = sum(other.quantity for other in level.orders[:place])
-                parts.append(f"★ own order {digits(order.quantity)}: {digits(before)}{unit} ahead of it in the queue")
-        return " · ".join(parts)
+        return f"{side} {self._price_text(tick)} · {explained(levels[at], ahead if at else None, self.view.quantity_unit, side)}"
 
     # which rows ----------------------------------------------------------------------------------------------------
 
@@ -160,6 +137,25 @@ class LadderWidget(ViewWidget[Ladder]):
             sum(self._tick(level.price) <= tick for level in frame.bids),
         )
         return lines
+
+    def _crossed(self, frame: LadderFrame, rows: int) -> list[Line]:
+        """A row for every price that has an order or a mark, high to low, with bids and asks side by side: nothing trades yet."""
+        bids = {self._tick(level.price): level for level in frame.bids}
+        asks = {self._tick(level.price): level for level in frame.asks}
+        marks = self._marks(frame)
+        lines = []
+        for tick in sorted({*bids, *asks, *marks}, reverse=True):
+            bid, ask = bids.get(tick), asks.get(tick)
+            side: Side = "ask" if ask else "bid"
+            lines.append(Line("level" if bid or ask else "empty", side, tick, ask or bid, marks.get(tick, ()), across=bid if ask else None))
+        mid = self._mid(frame)
+        assert mid is not None
+        centre = self.cursor[1] if self.has_focus and self.cursor is not None else mid
+        at = min(range(len(lines)), key=lambda k: abs((lines[k].tick or 0) - centre))
+        first = max(min(at - rows // 2, len(lines) - rows), 0)
+        self._hidden = (first, max(len(lines) - first - rows, 0))
+        blank = [Line("gap")] * (max(rows - len(lines), 0) // 2)
+        return (blank + lines[first:])[:rows]
 
     def _place_window(self, mid: int, rows: int) -> int:
         """The tick of the top row: kept while the mid stays in the middle half, else moved by half pages."""
@@ -225,9 +221,10 @@ class LadderWidget(ViewWidget[Ladder]):
         return centre + self._scroll
 
     def _spread_line(self, frame: LadderFrame) -> Line:
-        if not frame.bids or not frame.asks:
+        shown = [[level.price for level in side if level.quantity or not level.orders] for side in (frame.bids, frame.asks)]
+        if not shown[0] or not shown[1]:
             return Line("spread", text="no bids" if frame.asks else "no asks")
-        bid, ask = frame.bids[0].price, frame.asks[0].price
+        bid, ask = shown[0][0], shown[1][0]
         ticks = self._tick(ask) - self._tick(bid)
         between = f"⋯ {ticks - 1:,} ticks ⋯   " if ticks > 1 and not self._dense else ""
         places = self._places()
@@ -237,20 +234,30 @@ class LadderWidget(ViewWidget[Ladder]):
 
     def _measure(self, width: int) -> None:
         """Widths and the scale of the bars; they grow as needed and only shrink when far too large."""
-        shown = [line.level for line in self._lines if line.level]
-        largest = max((level.quantity for level in shown), default=1.0)
+        asks = [line.level for line in self._lines if line.level and line.side == "ask"]
+        bids = [level for line in self._lines for level in (line.across, line.level if line.side == "bid" else None) if level]
+        largest = max((level.quantity + level.reserve for level in (*bids, *asks)), default=1.0)
         scale = self._layout.scale
         if not scale / 6 < largest <= scale:
             scale = round_up(largest)
         price = max([self._layout.price, *(cell_len(self._price_text(line.tick)) for line in self._lines if line.tick is not None)])
-        quantity = max([self._layout.quantity, *(cell_len(digits(level.quantity)) for level in shown)])
-        bar = max((width - price - 2 * quantity - 6) // 2, 0)
-        self._layout = Layout(bar, quantity, price, scale)
+        plain = max([self._widest[0], *(cell_len(amount(level, False)) for level in (*bids, *asks))])
+        bid, ask = (
+            max([plain, known, *(cell_len(amount(level)) for level in levels)])
+            for known, levels in zip(self._widest[1:], (bids, asks), strict=True)
+        )
+        self._widest = (plain, bid, ask)
+        reserves = (width - price - bid - ask - 6) // 2 >= ENOUGH
+        if not reserves:
+            bid = ask = plain
+        bar = max((width - price - bid - ask - 6) // 2, 0)
+        full = scale * bar / max(bar - BESIDE, bar // 2, 1) if any(line.across for line in self._lines) and bar else scale
+        self._layout = Layout(bar, bid, ask, price, scale, full, reserves)
 
     def _heading(self) -> list[Segment]:
         style, layout = self.palette.style("dim"), self._layout
         unit = f" ({self.view.quantity_unit})" if self.view.quantity_unit else ""
-        side = layout.bar + layout.quantity + 1
+        side = layout.bar + layout.bids + 1
         above, below = self._hidden
         row = Row()
         more = f"▾ {below} more  " if below else ""
@@ -258,29 +265,34 @@ class LadderWidget(ViewWidget[Ladder]):
         price = f"price {self.view.price_unit}".strip()
         row.add(centred(price if cell_len(price) <= layout.price else "price", layout.price), style).to(side + layout.price + 4)
         more = f"  ▴ {above} more" if above else ""
-        room = self.size.width - row.width
+        room = self.room.width - row.width
         row.add(clip(_first_fit(room, f"asks{unit}{more}", f"asks{more}", "asks"), room), self.palette.style("ask"))
         return row.segments
 
     def _spread(self, line: Line) -> list[Segment]:
-        width, row = self.size.width, Row()
-        if not line.marks:
-            return row.add(centred(line.text, width), self.palette.style("dim")).segments
+        width, row = self.room.width, Row()
         text = line.text[line.text.find("spread") :] if "spread" in line.text else line.text
-        row.to(max((width - cell_len(text)) // 2, 0)).add(clip(text, width), self.palette.style("dim")).add("  ")
+        if not line.marks:
+            return row.add(centred(_first_fit(width, line.text, text), width), self.palette.style("dim")).segments
         said = self._said(line.marks, with_price=True)
+        free = width - cell_len(said) - 2
+        text = next((known for known in (text, text.partition(" · ")[0]) if cell_len(known) <= free), "")
+        if text:  # what happened in this step goes before what the prices around it say anyway
+            row.to(max(min((width - cell_len(text)) // 2, free - cell_len(text)), 0)).add(text, self.palette.style("dim")).add("  ")
         return row.add(clip(said, width - row.width), self.palette.style(line.marks[0].role, bold=True)).segments
 
     def _price_row(self, line: Line) -> list[Segment]:
         layout, palette, row = self._layout, self.palette, Row()
-        side = layout.bar + 1 + layout.quantity
+        side = layout.bar + 1 + layout.bids
         chosen = self._chosen(line)
-        amount = digits(line.level.quantity) if line.level else ""
         said = self._said(line.marks)
         said_style = palette.style(line.marks[0].role if line.marks else "plain", bold=True)
         if line.side == "bid" and line.level:
-            self._bar(row, line, mirrored=True)
-            row.to(layout.bar + 1).add(pad(amount, layout.quantity, right=True), palette.style("plain"))
+            paint_queue(row, line.level, "bid", layout.bar, layout.full, palette)
+            row.to(layout.bar + 1).add(pad(amount(line.level, layout.reserves), layout.bids, right=True), palette.style("plain"))
+        elif line.across:
+            paint_queue(row, line.across, "bid", layout.bar, layout.full, palette)
+            row.to(layout.bar + 1).add(pad(amount(line.across, layout.reserves), layout.bids, right=True), palette.style("plain"))
         elif line.side == "ask" and said:
             row.add(pad(said, side, right=True), said_style)
         row.to(side + 1).add("▸" if chosen else " ", palette.style("selected", bold=True))
@@ -289,30 +301,13 @@ class LadderWidget(ViewWidget[Ladder]):
         row.add(pad(self._price_text(line.tick), layout.price, right=True), palette.style(role, bold=bool(line.marks), reverse=chosen))
         row.to(side + layout.price + 4)
         if line.side == "ask" and line.level:
-            row.add(pad(amount, layout.quantity, right=True), palette.style("plain")).add(" ")
-            self._bar(row, line, mirrored=False)
+            row.add(pad(amount(line.level, layout.reserves), layout.asks, right=True), palette.style("plain")).add(" ")
+            paint_queue(row, line.level, "ask", layout.bar, layout.full, palette)
+            if line.across and said:
+                row.add(clip(f"  {said}", self.room.width - row.width), said_style)
         elif line.side == "bid" and said:
-            row.add(clip(said, self.size.width - row.width), said_style)
+            row.add(clip(said, self.room.width - row.width), said_style)
         return row.segments
-
-    def _bar(self, row: Row, line: Line, *, mirrored: bool) -> None:
-        """The queue, each order a block that ends in a half-cell gap; the own order is a star on its own colour."""
-        level, layout = line.level, self._layout
-        assert level is not None
-        halves = min(max(round(level.quantity / layout.scale * layout.bar * 2), 1), layout.bar * 2)
-        if not layout.bar:
-            return
-        cells, own = blocks(level, halves)
-        if mirrored:
-            swap = {"▌": "▐", "▐": "▌"}
-            cells, own = [swap.get(c, c) for c in reversed(cells)], {len(cells) - 1 - c for c in own}
-            row.to(layout.bar - len(cells))
-        style, mine = self.palette.style(line.side), self.palette.style("own", bold=True)
-        start = 0
-        for at in range(1, len(cells) + 1):
-            if at == len(cells) or (at in own) != (start in own):
-                row.add("".join(cells[start:at]), mine if start in own else style)
-                start = at
 
     def _said(self, marks: Sequence[Mark], *, with_price: bool = False) -> str:
         parts = []
@@ -346,6 +341,10 @@ class LadderWidget(ViewWidget[Ladder]):
         bests = [self._tick(side[0].price) for side in (frame.bids, frame.asks) if side]
         return sum(bests) / len(bests) if bests else None
 
+    def _is_crossed(self, frame: LadderFrame) -> bool:
+        """Whether bids reach asks, as in an auction."""
+        return bool(frame.bids and frame.asks) and self._tick(frame.bids[0].price) >= self._tick(frame.asks[0].price)
+
     def _inside(self, frame: LadderFrame, tick: int) -> bool:
         """Whether no level reaches ``tick``: it lies in the spread (or beyond the only side)."""
         above_bids = not frame.bids or tick > self._tick(frame.bids[0].price)
@@ -364,10 +363,12 @@ class LadderWidget(ViewWidget[Ladder]):
         return self._lines[at] if 0 <= at < len(self._lines) else None
 
     def _is_notice(self, y: int) -> bool:
-        return not self._lines and y == self.size.height // 2
+        return not self._lines and y == self.room.height // 2
 
     def _chosen(self, line: Line) -> bool:
-        return self.has_focus and self.cursor is not None and (line.side, line.tick) == self.cursor
+        if not self.has_focus or self.cursor is None or line.tick != self.cursor[1]:
+            return False
+        return line.across is not None or line.side == self.cursor[0]
 
     def _now(self) -> LadderFrame:
         assert isinstance(self.frame, LadderFrame)

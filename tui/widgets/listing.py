@@ -48,7 +48,7 @@ class ListingWidget(ViewWidget[Listing]):
             row.add(f"{number + 1:>{self._digits}} ", self.palette.style("dim"))
         style = self.palette.style("plain", bold=lit, reverse=self._on_cursor(number))
         row.add(" ", style)
-        row.add(clip(self._shifted(frame.lines[number]), self.size.width - row.width), style)
+        row.add(clip(self._shifted(frame.lines[number]), self.room.width - row.width), style)
         return row.segments
 
     def move_cursor(self, dx: int, dy: int) -> bool:
@@ -56,7 +56,7 @@ class ListingWidget(ViewWidget[Listing]):
         if not frame.lines:
             return False
         if dx:
-            room = self.size.width - self._digits - 4
+            room = self.room.width - self._digits - 4
             longest = max(cell_len(line) for line in frame.lines)
             shift = min(max(self.shift + dx * max(room // 2, 1), 0), max(longest - room, 0))
             moved, self.shift = shift != self.shift, shift
@@ -64,7 +64,7 @@ class ListingWidget(ViewWidget[Listing]):
         start = self.cursor if self.cursor is not None else min(frame.lit, default=self.top) - dy
         cursor = min(max(start + dy, 0), len(frame.lines) - 1)
         moved, self.cursor = cursor != self.cursor, cursor
-        self.top = turned(self.top, self.size.height, len(frame.lines), cursor)
+        self.top = turned(self.top, self.room.height, len(frame.lines), cursor)
         return moved
 
     def explain(self) -> str:

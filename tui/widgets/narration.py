@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from rich.markup import escape
 from rich.segment import Segment
 from textual.geometry import Size
@@ -30,7 +31,7 @@ class Narration(RowsWidget, can_focus=True):
     A text longer than the panel ends in an ellipsis; focused, the arrows scroll it.
     """
 
-    DEFAULT_CSS = "Narration { height: 1fr; width: 1fr; padding: 0 1; }"
+    DEFAULT_CSS = "Narration { height: 1fr; width: 1fr; }"
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -44,7 +45,8 @@ class Narration(RowsWidget, can_focus=True):
     def show(self, recording: Recording, step: int) -> None:
         """Tell ``step``; of a recording without steps yet, how far it is."""
         if not len(recording):
-            self._set("Recording", recording.progress[1] or "Recording", "The first step is being computed.")
+            doing = recording.progress[1] or "recording"
+            self._set("Recording", doing[:1].upper() + doing[1:], "The first step is being computed.")
             return
         step = min(max(step, 0), len(recording) - 1)
         phase = recording.phase(step)
@@ -59,16 +61,17 @@ class Narration(RowsWidget, can_focus=True):
             self.repaint()
 
     def plan(self, size: Size) -> None:
-        announced = self._announced(size.width)
-        told = [Line(text, bold=True) for text in wrap(self._title, size.width)]
-        told += [Line(text) for text in wrap(self._detail, size.width)]
+        width = size.width - 2  # a blank on either side
+        announced = self._announced(width)
+        told = [Line(text, bold=True) for text in wrap(self._title, width)]
+        told += [Line(text) for text in wrap(self._detail, width)]
         room = size.height - min(len(told), 3)
         if len(announced) > room and not self.has_focus:  # the step itself stays in sight
-            announced = _cut(announced, max(room, 0), size.width)
+            announced = _cut(announced, max(room, 0), width)
         gap = [Line("")] if announced and len(announced) + len(told) < size.height else []
         lines = announced + gap + told
         self._top = min(self._top, max(len(lines) - size.height, 0))
-        self._lines = _cut(lines[self._top :], size.height, size.width)
+        self._lines = _cut(lines[self._top :], size.height, width)
 
     def row_key(self, y: int) -> Hashable:
         return self._lines[y] if y < len(self._lines) else None
@@ -77,10 +80,10 @@ class Narration(RowsWidget, can_focus=True):
         if y >= len(self._lines):
             return []
         line = self._lines[y]
-        return [Segment(line.text, self.palette.style(line.role, bold=line.bold))]
+        return [Segment(" "), Segment(line.text, self.palette.style(line.role, bold=line.bold))]
 
     def move_cursor(self, dx: int, dy: int) -> bool:
-        hidden = self._lines and len(self._lines) == self.size.height and self._lines[-1].text.endswith("…")
+        hidden = self._lines and len(self._lines) == self.room.height and self._lines[-1].text.endswith("…")
         top = max(self._top + dy, 0) if dy < 0 or hidden else self._top
         moved, self._top = top != self._top, top
         return moved
@@ -111,5 +114,11 @@ def _cut(lines: list[Line], rows: int, width: int) -> list[Line]:
     if rows <= 0:
         return []
     last = lines[rows - 1]
-    text = last.text if len(last.text) < width - 1 else clip(last.text, width - 2)
+    text = last.text if cell_len(last.text) < width - 1 else _whole_words(last.text, width - 2)
     return [*lines[: rows - 1], Line(text.rstrip("… ") + " …", last.role, last.bold)]
+
+
+def _whole_words(text: str, width: int) -> str:
+    """The beginning of ``text`` in at most ``width`` cells, cut between words where it has some."""
+    cut = clip(text, width + 1).rstrip("… ")
+    return cut if " " not in cut or text[len(cut) : len(cut) + 1] in ("", " ") else cut.rpartition(" ")[0]

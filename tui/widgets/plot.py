@@ -12,12 +12,13 @@ from rich.style import Style
 from textual.geometry import Size
 from textual.timer import Timer
 
-from core.formatting import format_value
-from core.views import Plot, PlotFrame
+from core.formatting import clock_text, format_value
+from core.views import Curve, Plot, PlotFrame
 from tui.widgets.axes import SCALED
 from tui.widgets.base import ViewWidget
 from tui.widgets.canvas import Chart, draw_chart
 from tui.widgets.fitting import Row, centred, clip
+from tui.widgets.legend import Entry, ranges, shortened
 
 _LEAST_CHART = 8
 """Rows a chart keeps, its axis included, before its legend may take more than one."""
@@ -35,7 +36,7 @@ class PlotWidget(ViewWidget[Plot]):
     probe: int | None = None
     drawings = 0
     _chart: Chart | None = None
-    _drawn: tuple[Size, tuple[int, ...]] | None = None
+    _drawn: tuple[Size, tuple[int, ...], tuple[int, ...]] | None = None
     _drawn_at = 0.0
     _timer: Timer | None = None
     _heads = 1
@@ -46,10 +47,11 @@ class PlotWidget(ViewWidget[Plot]):
 
     def plan(self, size: Size) -> None:
         lengths = tuple(len(curve) for curve in self.view.curves)
+        drawn = (size, lengths, tuple(curve.edition for curve in self.view.curves))
         heads = self._plan_heads(size)
         if heads != self._heads:
             self._heads, self._drawn = heads, None
-        if self._drawn == (size, lengths):
+        if self._drawn == drawn:
             return
         if self._drawn is not None and self._drawn[0] == size and any(self._drawn[1]):
             wait = self._drawn_at + self.redraw_after - self.clock()
@@ -57,7 +59,7 @@ class PlotWidget(ViewWidget[Plot]):
                 if self._timer is None:
                     self._timer = self.set_timer(wait, self._catch_up)
                 return
-        self._drawn, self._drawn_at = (size, lengths), self.clock()
+        self._drawn, self._drawn_at = drawn, self.clock()
         self._chart = draw_chart(self.view, lengths, size.width, size.height - heads)
         self.drawings += 1
 
@@ -66,7 +68,7 @@ class PlotWidget(ViewWidget[Plot]):
         if y < self._heads:
             return "heading", frame.values, self._read() if self._probing() else None
         if chart is None:
-            return "nothing" if y == self.size.height // 2 else None
+            return "nothing" if y == self.room.height // 2 else None
         at = y - self._heads
         if at == chart.axis:
             return "axis", self.drawings, self._column(), self._probe_column()
@@ -78,7 +80,7 @@ class PlotWidget(ViewWidget[Plot]):
         chart, at = self._chart, y - self._heads
         if chart is None:
             notice = "no room for the plot" if any(self._drawn[1] if self._drawn else ()) else "nothing to plot yet"
-            return [Segment(centred(notice, self.size.width), self.palette.style("dim"))] if y == self.size.height // 2 else []
+            return [Segment(centred(notice, self.room.width), self.palette.style("dim"))] if y == self.room.height // 2 else []
         if at >= len(chart.rows):
             return []
         if at == chart.axis:
@@ -101,7 +103,8 @@ class PlotWidget(ViewWidget[Plot]):
         chart = self._chart
         if self.probe is None or chart is None or self.probe not in chart.stops:
             return ""
-        x = format_value(_tidy(chart.stops[self.probe]), self.view.x_unit)
+        at, unit = chart.stops[self.probe], self.view.x_unit
+        x = clock_text(round(at * 1e9), 3) if unit == "clock" else format_value(_tidy(at), unit)
         pairs = zip(self.view.curves, self._read(), strict=False)
         said = [f"{curve.name} {self._value(value)}" for curve, value in pairs if value is not None]
         return f"{self.view.x} {x} · " + " · ".join(said)
@@ -114,7 +117,7 @@ class PlotWidget(ViewWidget[Plot]):
 
     def _heading(self) -> list[Segment]:
         """What the y axis is, then each curve's value at this step (at the probe while the panel is focused)."""
-        view, row, width = self.view, Row(), self.size.width
+        view, row, width = self.view, Row(), self.room.width
         word = f" ({view.y_unit})" if view.y_unit and view.y_unit not in SCALED else ""
         values = self._read() if self._probing() else self._now().values
         keys = [self._key(number, value) for number, value in enumerate(values[: len(view.curves)])]
@@ -125,6 +128,8 @@ class PlotWidget(ViewWidget[Plot]):
         name, wide = next(((name, wide) for name, wide in tries if cell_len(name) + (full if wide else bare) < width), tries[-1])
         if len(keys) > 1 and not wide and cell_len(name) + bare >= width > cell_len(name) + named:
             keys = [(swatch, letter, label.rstrip(), "") for swatch, letter, label, _ in keys]  # names tell more than some values
+        elif len(keys) > 1 and cell_len(name) + named >= width:
+            return self._names_only([(letter or swatch, label.strip()) for swatch, letter, label, _ in keys], width)
         row.add(clip(name, width), self.palette.style("dim"))
         for number, (swatch, letter, label, amount) in enumerate(keys):
             style = self.palette.style(view.curves[number].role)
@@ -138,11 +143,27 @@ class PlotWidget(ViewWidget[Plot]):
             row.add(amount, self.palette.style(view.curves[number].role, bold=True))
         return row.segments
 
+    def _names_only(self, keys: list[tuple[str, str]], width: int) -> list[Segment]:
+        """Where not even the (mark, name) of the curves have room beside what the y axis is called: they alone."""
+        row, names = Row(), [name for _, name in keys]
+        entries = [Entry(number, number, name) for number, name in enumerate(names)]
+        if sum(3 + cell_len(mark + name) for mark, name in keys) > width:
+            entries = ranges(names)
+        marks = [[entry.first] if entry.first == entry.last else [entry.first, entry.last] for entry in entries]
+        room = width - sum(1 + 2 * len(mark) for mark in marks) - len(entries)
+        for mark, name in zip(marks, shortened([entry.name for entry in entries], room), strict=True):
+            row.add("  " if row.width else " ")
+            for number in mark:
+                row.add("–" if number != mark[0] else "", self.palette.style("dim"))
+                row.add(keys[number][0], self.palette.style(self.view.curves[number].role))
+            row.add(f" {name}", self.palette.style("plain"))
+        return row.segments
+
     def _plan_heads(self, size: Size) -> int:
         """Rows of the heading: one, or as many as name every curve where the chart keeps enough rows. They never get fewer."""
         curves = self.view.curves
         values = self._now().values[: len(curves)]
-        keys = [f"{curve.name} {self._value(value)}" for curve, value in zip(curves, values, strict=False)]
+        keys = [f"{curve.name} {self._amount(curve, value)}" for curve, value in zip(curves, values, strict=False)]
         rows = 1 + max((line for line, _ in self._flowed(keys, size.width)), default=0) if len(curves) > 1 else 1
         rows = max(rows, self._heads if self._drawn is not None and self._drawn[0] == size else 1)
         return rows if rows <= 4 and size.height - rows >= _LEAST_CHART else 1
@@ -164,11 +185,11 @@ class PlotWidget(ViewWidget[Plot]):
 
     def _legend(self, y: int) -> list[Segment]:
         """Row ``y`` of a heading of several rows: what the y axis is, then the curves with their values."""
-        view, row, width = self.view, Row(), self.size.width
+        view, row, width = self.view, Row(), self.room.width
         if y == 0:
             row.add(clip(self._y_name(), width), self.palette.style("dim"))
         values = self._read() if self._probing() else self._now().values
-        amounts = [self._value(value) for value in values[: len(view.curves)]]
+        amounts = [self._amount(curve, value) for curve, value in zip(view.curves, values, strict=False)]
         keys = [f"{curve.name} {amount}" for curve, amount in zip(view.curves, amounts, strict=False)]
         for number, (line, column) in enumerate(self._flowed(keys, width)):
             if line == y:
@@ -182,7 +203,7 @@ class PlotWidget(ViewWidget[Plot]):
     def _key(self, number: int, value: float | None) -> tuple[str, str, str, str]:
         """A curve in the legend: swatch, letter, name, value. A single curve needs neither swatch nor letter."""
         curve = self.view.curves[number]
-        amount = self._value(value)
+        amount = self._amount(curve, value)
         if len(self.view.curves) == 1:
             return "", "", "" if curve.name == self.view.y else f"{curve.name} ", amount
         letter = self._chart.letters.get(number, "") if self._chart else ""
@@ -225,6 +246,10 @@ class PlotWidget(ViewWidget[Plot]):
         if chart is None or self.probe is None:
             return ()
         return tuple(chart.value(number, chart.stops[self.probe]) for number in range(len(self.view.curves)))
+
+    def _amount(self, curve: Curve, value: float | None) -> str:
+        """What the legend tells of ``curve``: nothing where its points are replaced, as they belong to no step."""
+        return "" if value is None and curve.edition else self._value(value)
 
     def _value(self, value: float | None) -> str:
         return format_value(_tidy(value), self.view.y_unit if self.view.y_unit in SCALED else "")

@@ -12,7 +12,7 @@ from textual import events
 from textual.geometry import Size
 from textual.message import Message
 
-from core.formatting import digits, format_value
+from core.formatting import digits
 from core.recording import Recording
 from tui.widgets.fitting import Row
 from tui.widgets.rows import RowsWidget
@@ -77,7 +77,7 @@ class Scrubber(RowsWidget):
             return
         # the state and the count belong to the line even where it is too short for the rest
         play, speed = (" ▶" if self._playing else " ‖"), f"{digits(self._speed)}×"
-        count, time = self._count(recording), self._time(recording)
+        count, time = self._count(recording), self._time(recording, None if size.width >= 100 else 3)
         self._left = f"{play}  {speed:<3} " if size.width >= 50 else f"{play} "
         self._right = f"  {count}  {time}" if time and size.width >= 50 else f"  {count}"
         width = size.width - cell_len(self._left) - cell_len(self._right) - 1
@@ -125,11 +125,11 @@ class Scrubber(RowsWidget):
         whole = f"{total:,}" + ("…" if growing else "")
         return f"{now:>{len(f'{total:,}')}}/{whole}{percent}"
 
-    def _time(self, recording: Recording) -> str:
+    def _time(self, recording: Recording, places: int | None) -> str:
+        """The step's time, as wide as the longest seen; ``places``: digits of a clock's second (None: all it has)."""
         if not len(recording) or not recording.has_time:
             return ""
-        times = [recording.time(min(max(step, 0), len(recording) - 1)) for step in (self._step, len(recording) - 1)]
-        now, end = (f"t = {format_value(_whole(time), recording.time_unit)}" for time in times)
+        now, end = (recording.time_text(min(max(step, 0), len(recording) - 1), places) for step in (self._step, len(recording) - 1))
         self._time_width = max(self._time_width, cell_len(now), cell_len(end))
         return now + " " * (self._time_width - cell_len(now))
 
@@ -182,7 +182,3 @@ def _free(start: int, room: int, size: int, marked: set[int]) -> int | None:
     middle = start + (room - size) // 2
     places = sorted(range(start + 1, start + room - size), key=lambda left: abs(left - middle))
     return next((left for left in places if marked.isdisjoint(range(left, left + size))), None)
-
-
-def _whole(value: float | None) -> float | int | None:
-    return int(value) if value is not None and abs(value) < 1e15 and value == int(value) else value

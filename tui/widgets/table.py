@@ -62,10 +62,10 @@ class TableWidget(ViewWidget[Table | TableLog]):
         row, column = self.cursor or (min(frame.lit, default=self.top) - dy, 0 - dx)
         found = (min(max(row + dy, 0), len(frame.rows) - 1), min(max(column + dx, 0), len(self.view.columns) - 1))
         moved, self.cursor = found != self.cursor, found
-        self.top = turned(self.top, max(self.size.height - 1, 1), len(frame.rows), found[0])
+        self.top = turned(self.top, max(self.room.height - 1, 1), len(frame.rows), found[0])
         while found[1] and found[1] < self.left:
             self.left -= 1
-        while found[1] not in self._fitting(self.size.width) and self.left < found[1]:
+        while found[1] not in self._fitting(self.room.width) and self.left < found[1]:
             self.left += 1
         return moved
 
@@ -102,9 +102,9 @@ class TableWidget(ViewWidget[Table | TableLog]):
         for c in self._columns:
             column = self.view.columns[c]
             row.add(" " * (self._gap if row.width > _GUTTER else 0))
-            row.add(pad(column.name, min(self._widths[c], self.size.width - row.width), column.align == "right"), style)
-        if len(self._columns) < len(self._widths) and row.width < self.size.width:
-            row.to(self.size.width - 1).add("›" if self._columns[-1] < len(self._widths) - 1 else "‹", self.palette.style("selected"))
+            row.add(pad(column.name, min(self._widths[c], self.room.width - row.width), column.align == "right"), style)
+        if len(self._columns) < len(self._widths) and row.width < self.room.width:
+            row.to(self.room.width - 1).add("›" if self._columns[-1] < len(self._widths) - 1 else "‹", self.palette.style("selected"))
         return row.segments
 
     def _body(self, number: int) -> list[Segment]:
@@ -116,7 +116,7 @@ class TableWidget(ViewWidget[Table | TableLog]):
         for c in self._columns:
             cell = frame.rows[number][c]
             gap = " " * (self._gap if row.width > _GUTTER else 0)
-            width = min(self._widths[c], self.size.width - row.width - len(gap))
+            width = min(self._widths[c], self.room.width - row.width - len(gap))
             text = pad(self._text(c, cell), width, self.view.columns[c].align == "right")
             style = self.palette.style(cell.role, bold=lit)
             if c == chosen:

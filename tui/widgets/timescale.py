@@ -59,11 +59,11 @@ def sample(view: Gantt) -> Sample:
     return Sample(quantum, text, 1.0 / (quantum or lengths[len(lengths) // 2]), roles)
 
 
-def choose(seen: Sample, end: float, width: int, lanes: int, per_lane: int, zoom: int = 0) -> TimeScale:
+def choose(seen: Sample, end: float, width: int, lanes: int, per_lane: int) -> TimeScale:
     """The scale at which ``width`` cells show a schedule that lasts until ``end``, ``lanes`` of them at a time.
 
     All of it with its texts when that fits; else a part of it with texts when the traffic allows; else one cell a
-    typical span (``per_lane`` spans stand on a lane on average). Each ``zoom`` step doubles or halves the scale.
+    typical span (``per_lane`` spans stand on a lane on average).
     """
     fit = width / end if end > 0 else 1.0
     if seen.text <= fit:
@@ -75,7 +75,6 @@ def choose(seen: Sample, end: float, width: int, lanes: int, per_lane: int, zoom
     if seen.quantum and density * seen.quantum >= 1:
         cells = density * seen.quantum
         density = (math.floor(cells + 1e-9) if density <= fit else math.ceil(cells - 1e-9)) / seen.quantum
-    density *= 2.0**zoom
     return TimeScale(density, density >= 0.6 * seen.text)
 
 

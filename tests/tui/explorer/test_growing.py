@@ -27,12 +27,14 @@ LATE = Scenario("training/late", "late")
 
 
 class LateParams(Params):
-    pass
+    prepare: bool = False
 
 
 @simulation("late")
 def late(params: LateParams, rec: Recorder) -> None:
     """Two panels at first; two more behind the first gate, most points of the curve behind the others."""
+    while params.prepare and not GATES[1].wait(0.01):
+        rec.progress(0.0, "compiling the engine, once")
     lanes = rec.panel("Lanes", Gantt(Axis("rank {i}", 2)))
     plot = rec.panel("Loss", Plot("step", "loss"))
     curve = plot.curve("loss", "forward")
@@ -105,6 +107,18 @@ async def test_what_a_recording_got_since_is_shown_though_the_step_stays(app: Ap
         await made.wait_recorded()
         await until(lambda: drawn(plot) == 40)
         assert stage_of(made).player.step == 0
+
+
+async def test_what_a_run_does_before_its_first_step_is_told(app: App) -> None:
+    made = app(scenario=Scenario("training/late", "late", params={"prepare": True}))
+    async with made.run_test(size=WIDE) as pilot:
+        await until(lambda: "Compiling the engine, once" in screen_text(made))
+        for gate in GATES.values():
+            gate.set()
+        await made.wait_recorded()
+        await pilot.pause()
+        assert "ompiling the engine" not in screen_text(made)
+        assert "Step 0" in screen_text(made)
 
 
 def drawn(plot: PlotWidget) -> int:

@@ -134,3 +134,95 @@ def test_run_until_stops_where_a_fact_begins_to_hold_in_either_direction(player:
 def test_unknown_tag_names_the_nearest(player: Player) -> None:
     with pytest.raises(BadInput, match="did you mean 'kind'"):
         player.find("kin:odd")
+
+
+# steps that belong together ----------------------------------------------------------------------------------------------
+
+JOINED = (2, 3, 4, 8, 12, 13, 19)
+"""Of twenty steps those that belong to the step before: the whole takers end at 4, 8, 13 and 19."""
+ENDS = [0, 4, 5, 6, 8, 9, 10, 13, 14, 15, 16, 17, 19]
+"""The last step of every happening; 1 begins a taker and is no end."""
+
+
+def taken(steps: int = 20, joined: tuple[int, ...] = JOINED) -> Recorder:
+    rec = Recorder(Recording("hand"))
+    for step in range(steps):
+        rec.step("Step {n}", n=step, joins=step in joined)
+    return rec
+
+
+def test_playing_shows_whole_takers_each_as_long_as_any_other_step(clock: Clock) -> None:
+    rec = taken()
+    rec.recording.state = "finished"
+    player = Player(rec.recording, clock)
+    player.play()
+    seen = []
+    for _ in range(4 * len(ENDS)):
+        seen.append(player.tick())
+        clock.now += 0.25 / STEPS_PER_SECOND
+    assert [step for n, step in enumerate(seen) if n == 0 or step != seen[n - 1]] == ENDS
+    assert all(seen.count(step) == 4 for step in ENDS[:-1])
+
+
+def test_a_fast_player_still_ends_on_whole_takers(clock: Clock) -> None:
+    rec = taken()
+    rec.recording.state = "finished"
+    player = Player(rec.recording, clock)
+    player.speed = 4.0
+    player.play()
+    while player.playing:
+        clock.now += 0.37
+        assert player.tick() in ENDS
+
+
+def test_stepping_stops_at_every_match_of_a_taker(clock: Clock) -> None:
+    rec = taken()
+    rec.recording.state = "finished"
+    player = Player(rec.recording, clock)
+    assert [player.move(1) for _ in range(6)] == [1, 2, 3, 4, 5, 6]
+    assert [player.move(-1) for _ in range(4)] == [5, 4, 3, 2]
+    clock.now += 100
+    assert player.tick() == 2, "paused in the middle of a taker it stays there"
+
+
+def test_playing_from_within_a_taker_goes_to_its_end_first(clock: Clock) -> None:
+    rec = taken()
+    rec.recording.state = "finished"
+    player = Player(rec.recording, clock)
+    player.seek(2)
+    player.play()
+    assert player.tick() == 4
+    clock.now += 1 / STEPS_PER_SECOND
+    assert player.tick() == 5
+    player.pause()
+    assert player.step == 5
+
+
+def test_player_waits_for_the_taker_that_is_still_being_recorded(clock: Clock) -> None:
+    rec = taken(steps=13)  # the last step begins or continues a taker: nobody knows yet
+    player = Player(rec.recording, clock)
+    player.play()
+    clock.now += 1000
+    assert (player.tick(), player.playing) == (10, True)
+    rec.step("Step {n}", n=13, joins=True)
+    clock.now += 1000
+    assert player.tick() == 10
+    rec.step("Step {n}", n=14)
+    clock.now += 1 / STEPS_PER_SECOND
+    assert player.tick() == 13, "the next one has begun, so this one is whole"
+    rec.recording.state = "finished"
+    clock.now += 1 / STEPS_PER_SECOND
+    assert (player.tick(), player.playing) == (14, False)
+
+
+def test_speed_changes_within_takers_keep_the_place(clock: Clock) -> None:
+    rec = taken()
+    rec.recording.state = "finished"
+    player = Player(rec.recording, clock)
+    player.play()
+    clock.now += 1.5 / STEPS_PER_SECOND
+    assert player.tick() == 4
+    player.change_speed(1)
+    assert player.tick() == 4
+    clock.now += 0.5 / STEPS_PER_SECOND
+    assert player.tick() == 5

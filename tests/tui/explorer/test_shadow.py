@@ -110,3 +110,25 @@ def test_what_is_no_frame_passes_and_nothing_is_known_afterwards() -> None:
     assert "xx" in shadow.difference(frame)
     assert shadow.difference("\x1b[1;1Ha\tb") == "\x1b[1;1Ha\tb"
     assert "xx" in shadow.difference(frame)
+
+
+def columns_of_two_styles(letters: str) -> str:
+    rows = (f"\x1b[{y};1H\x1b[1;38;2;9;9;9m{letters[0]}\x1b[0m \x1b[4;38;2;99;99;99m{letters[1]}\x1b[0m" for y in range(1, HEIGHT + 1))
+    return "".join(rows) + "\x1b[1;1H"
+
+
+def test_a_style_is_sent_once_for_all_rows_that_wear_it() -> None:
+    whole, cut, _, _ = both([columns_of_two_styles("ab"), columns_of_two_styles("cd")])
+    assert cut.picture == whole.picture
+    shadow = Shadow()
+    shadow.difference(columns_of_two_styles("ab"))
+    sent = shadow.difference(columns_of_two_styles("cd"))
+    assert (sent.count("38;2;9;9;9"), sent.count("38;2;99;99;99")) == (1, 1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 6), STYLES, LETTERS), min_size=2, max_size=8))
+def test_of_two_texts_in_one_place_the_later_one_stays(texts: list[tuple[int, int, str, str]]) -> None:
+    frame = "".join(f"\x1b[{y};{x}H\x1b[{style}m{text}\x1b[0m" for y, x, style, text in texts) + "\x1b[1;1H"
+    whole, cut, _, _ = both([frame])
+    assert cut.picture == whole.picture

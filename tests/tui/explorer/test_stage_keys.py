@@ -6,11 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
+from textual.containers import VerticalScroll
+from textual.widgets import Static
 from walking import Clock, story
 
 from tui.app import NotesApp
 from tui.config import Config, config_file, read_config
-from tui.keys import ACTIONS
+from tui.keys import ACTIONS, Scope
+from tui.screens.base import key_parts
 from tui.screens.bookmarks import Bookmarks
 from tui.screens.help import Help
 from tui.screens.home import HomeScreen
@@ -144,6 +148,54 @@ async def test_until_runs_on_and_back(app: App) -> None:
         await pilot.press("u", *"distance > 50k", "enter")
         assert isinstance(made.screen, Prompt)
         assert "no step after this one where" in made.screen.note.text
+
+
+@pytest.mark.parametrize("size", [(44, 24), NARROW, WIDE])
+async def test_what_a_key_does_stays_in_its_column_where_it_takes_two_lines(app: App, size: tuple[int, int]) -> None:
+    made = app()
+    async with made.run_test(size=size) as pilot:
+        await made.wait_recorded()
+        await pilot.press("question_mark")
+        await pilot.pause()
+        help_text = made.screen.text().plain  # type: ignore[attr-defined]
+        box = made.screen.query_one(VerticalScroll)
+        drawn = [line.rstrip() for line in box.query_one(Static).render().plain.splitlines()]  # type: ignore[union-attr]
+        assert drawn == [line.rstrip() for line in help_text.splitlines()]
+        keys = help_text[help_text.index("On the stage") : help_text.index("Settings")].splitlines()[1:]
+        assert max(map(len, keys)) <= box.scrollable_content_region.width, "so that no line is broken again, at the left end"
+        folded = [line for line in keys if line.startswith(" " * 20)]
+        assert all(line[20:21].strip() for line in folded) and (len(folded) > 9) == (size[0] == 44) and bool(folded) == (size != WIDE)
+        assert " ".join(" ".join(keys).split()).count("Two runs side by side with one playhead, or one again") == 1
+
+
+@pytest.mark.parametrize("size", [(80, 24), (44, 16), (20, 5)])
+async def test_a_refusal_longer_than_the_terminal_is_wide_is_shown_whole(app: App, size: tuple[int, int]) -> None:
+    made = app()
+    async with made.run_test(size=size) as pilot:
+        await made.wait_recorded()
+        asked = "a condition of many words that has no operator"
+        await pilot.press("u", *("space" if letter == " " else letter for letter in asked), "enter")
+        await pilot.pause()
+        assert isinstance(made.screen, Prompt)
+        lines = screen_text(made).splitlines()
+        refusal = f"until {asked!r}: no condition; allowed: fact op number (peak_stash >= 3) or tag:value (rank:2)"
+        said = " ".join(" ".join(lines[:-1]).split())
+        assert refusal in said if size[1] > 5 else said[-1] == "…" and refusal.startswith(said[:-1]), "what does not fit is cut at the end"
+        assert lines[-1].strip().endswith(asked[-10:]), "the answer stays in sight"
+        await pilot.resize_terminal(140, 40)
+        await pilot.pause()
+        assert screen_text(made).splitlines()[-2].strip() == refusal
+
+
+@pytest.mark.parametrize("scope", ["stage", "home", "doctor"])
+def test_no_width_cuts_a_key_of_the_footer(scope: Scope) -> None:
+    keys = {action.id: action.keys for action in ACTIONS}
+    names = {action.name for action in ACTIONS}
+    for width in range(20, 160):
+        parts = key_parts(keys, scope, width)
+        assert sum(cell_len(text) for text, _ in parts) <= width
+        assert {text.strip() for text, role in parts if role == "dim"} <= names
+        assert " help" in [text.rstrip() for text, _ in parts]
 
 
 async def test_bookmarks_are_set_listed_and_gone_to(app: App) -> None:
@@ -382,3 +434,12 @@ async def test_help_says_where_the_settings_are_and_all_that_is_wrong_with_them(
         assert isinstance(made.screen, Help)
         said = made.screen.text().plain
         assert str(config_file()) in said and "theme: found 3" in said and "fps: found 'x'" in said
+
+
+async def test_ctrl_c_says_what_quits_in_the_footer(app: App) -> None:
+    made = app()
+    async with made.run_test(size=WIDE) as pilot:
+        await made.wait_recorded()
+        await pilot.press("ctrl+c")
+        assert stage_of(made).message == "q quits"
+        assert not made._notifications and made.is_running

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable
 
 import pytest
 from test_stage_keys import NARROW, WIDE, screen_text, stage_of
+from textual import events
 from textual.pilot import Pilot
+from waiting import until
 from walking import GATE, Clock, story
 
+from core.errors import BadInput
 from core.recording import first_difference
 from tui.app import NotesApp
 from tui.config import state_folder
-from tui.screens.form import Form
+from tui.screens.form import Form, FormField
 from tui.screens.home import HomeScreen
 from tui.worker import SWITCH_INTERVAL
 
@@ -24,12 +26,9 @@ App = Callable[..., NotesApp]
 async def form_of(app: NotesApp, pilot: Pilot[None], key: str) -> Form:
     """Press ``key`` and wait for the form: the declaration is loaded in a thread."""
     await pilot.press(key)
-    for _ in range(100):
-        if isinstance(app.screen, Form):
-            await pilot.pause()
-            return app.screen
-        await pilot.pause(0.02)
-    raise AssertionError("no form came")
+    await until(pilot, lambda: isinstance(app.screen, Form))
+    assert isinstance(app.screen, Form)
+    return app.screen
 
 
 async def test_next_variant_is_recorded_when_first_asked_for_and_opens_at_the_same_place(app: App) -> None:
@@ -134,6 +133,33 @@ async def test_form_keeps_what_is_wrong_and_says_so_at_the_field(app: App) -> No
         assert len(stage_of(made).front.recording) == 36
 
 
+async def test_what_a_field_means_and_what_is_wrong_with_it_are_read_whole_below_the_fields_at_80_columns(app: App) -> None:
+    long = "a sentence of more words than one row of the form has cells, which ends with what the reader has to know"
+
+    def refuse(values: dict[str, str]) -> None:
+        raise BadInput("the whole form", "nothing that could be used in any of its fields", f"{long[:40]} {values['one']}")
+
+    made = app()
+    async with made.run_test(size=NARROW) as pilot:
+        await made.wait_recorded()
+        made.push_screen(Form("A form", [FormField("one", "1", description=long), FormField("two", "2", description="short")], refuse))
+        await until(pilot, lambda: isinstance(made.screen, Form) and made.screen.about.text.strip() == long)
+
+        def below() -> str:
+            lines = screen_text(made).splitlines()
+            end = next(k for k, line in enumerate(lines) if "Esc leaves" in line)
+            return " ".join(" ".join(line[4:76].strip(" │") for line in lines[end - 2 : end]).split())
+
+        await pilot.pause()
+        assert below() == long
+        await pilot.press("down")
+        await pilot.pause()
+        assert below() == "short", "nothing of the longer text is left"
+        await pilot.press("enter")
+        await pilot.pause()
+        assert below() == f"the whole form: nothing that could be used in any of its fields; allowed: {long[:40]} 1"
+
+
 async def test_escape_leaves_the_form_and_changes_nothing(app: App) -> None:
     made = app()
     async with made.run_test(size=WIDE) as pilot:
@@ -172,13 +198,8 @@ async def test_first_steps_are_on_screen_while_the_rest_is_computed(app: App) ->
     made = app(scenario=story(variants={"forth": {"hold": True}}, expect={}))
     usual = sys.getswitchinterval()
     async with made.run_test(size=WIDE) as pilot:
-        for _ in range(100):
-            await pilot.pause(0.02)
-            if "Step 1 of 6…" in screen_text(made):
-                break
-        text = screen_text(made)
-        assert "Step 1 of 6…" in text
-        assert "resting" in text
+        await until(pilot, lambda: "Step 1 of 6…" in screen_text(made))
+        assert "resting" in screen_text(made)
         assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL)
         await pilot.press("right", "right")
         assert "Step 3 of 6…" in screen_text(made)
@@ -187,21 +208,17 @@ async def test_first_steps_are_on_screen_while_the_rest_is_computed(app: App) ->
         assert stage_of(made).message.startswith("waiting for turn:3")
         GATE.set()
         await made.wait_recorded()
-        await pilot.pause(0.2)
-        assert stage_of(made).player.step == 9, "what was waited for is gone to once it is recorded"
+        await until(pilot, lambda: stage_of(made).player.step == 9)  # what was waited for is gone to once it is recorded
         assert sys.getswitchinterval() == pytest.approx(usual)
 
 
 async def test_leaving_cancels_the_recording(app: App) -> None:
     made = app(scenario=story(variants={"forth": {"hold": True}}, expect={}))
     async with made.run_test(size=WIDE) as pilot:
-        await pilot.pause(0.1)
+        await until(pilot, lambda: made.stage is not None)
         run = stage_of(made).front
         await pilot.press("escape")
-        for _ in range(100):
-            await asyncio.sleep(0.02)
-            if run.done:
-                break
+        await until(pilot, lambda: run.done)
         assert run.recording.state == "cancelled"
         assert isinstance(made.screen, HomeScreen)
 
@@ -257,3 +274,31 @@ async def test_playing_goes_on_side_by_side(app: App, clock: Clock) -> None:
         pair = stage_of(made).runs.pair
         assert pair is not None
         assert (pair[0].player.step, pair[1].player.step) == (6, 6)
+
+
+async def test_a_stage_that_is_left_before_it_is_set_out_ends_quietly(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enter and q in one breath: the stage is gone when its panels were to be mounted, and its run ends after it."""
+    raised: list[BaseException | None] = []
+    monkeypatch.setattr("threading.excepthook", lambda told: raised.append(told.exc_value))
+    explorer = app()
+    async with explorer.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        for _ in range(3):
+            explorer.open_stage(story())
+            stage = explorer.screen
+            stage.dismiss()
+            await pilot.pause(0.05)
+        explorer.open_stage(story(variants={"long": {"rounds": 3000}}))
+        explorer.exit()
+    assert raised == []
+
+
+async def test_what_is_typed_right_after_a_move_goes_into_the_next_field(app: App) -> None:
+    """A slow link brings several keys at once: they are on their way before the move has been drawn."""
+    explorer = app()
+    async with explorer.run_test(size=WIDE) as pilot:
+        await explorer.wait_recorded()
+        form = await form_of(explorer, pilot, "p")
+        for key, character in (("7", "7"), ("down", None), ("9", "9")):
+            explorer.post_message(events.Key(key, character))
+        await until(pilot, lambda: [row.value for row in form.rows[:2]] == ["7", "9"])

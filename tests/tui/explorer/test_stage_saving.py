@@ -68,3 +68,14 @@ async def test_a_place_that_cannot_be_written_is_said_at_the_field(app: App) -> 
         assert made.screen.rows[1].error
         await pilot.press("escape")
         assert made.screen is stage_of(made)
+
+
+async def test_a_folder_is_no_place_for_a_file_and_is_not_offered_to_be_overwritten(app: App) -> None:
+    made = app()
+    async with made.run_test(size=WIDE) as pilot:
+        await made.wait_recorded()
+        Path("folder").mkdir()
+        await pilot.press("x", "down", *"folder", "enter")
+        await pilot.pause()
+        assert isinstance(made.screen, ExportForm)
+        assert "folder is a folder" in made.screen.rows[1].error and "overwrite" not in made.screen.rows[1].error

@@ -127,3 +127,20 @@ async def test_parts_of_a_group_carry_the_letter_of_their_name():
     for part in range(3):
         view.set(0, part, 100.0, step=0)
     assert (await picture(view, 0, (70, 3)))[0].split() == ["B", "best", "price", "N", "next", "four", "D", "deeper"]
+
+
+async def test_a_bar_that_is_not_known_yet_is_no_zero() -> None:
+    view = Breakdown(Axis.of("asked", "later"), [("weights", "parameter")])
+    view.set(0, 0, 0, step=0)
+    view.set(1, 0, 5_000_000, step=1)
+    first, second = [[line for line in await picture(view, step, (60, 8)) if "asked" in line or "later" in line] for step in (0, 1)]
+    assert first[0].rstrip().endswith("0 B") and first[1].rstrip().endswith("–")
+    assert second[1].rstrip().endswith("5 MB")
+
+
+async def test_every_part_is_named_where_the_legend_has_one_row() -> None:
+    names = ["parameters", "gradients", "optimizer states", "attention scores", "other activations", "buffers"]
+    view = Breakdown(Axis("rank {i}", 3), [(name, "parameter") for name in names], capacity=80e9, capacity_name="a100")
+    view.set(0, 0, 1e9, step=0)
+    legend = (await picture(view, 0, (60, 4)))[0]
+    assert all(name[:3] in legend for name in names)

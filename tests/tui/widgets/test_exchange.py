@@ -181,3 +181,25 @@ async def test_a_narrow_list_keeps_the_peer_and_drops_the_words_around_it() -> N
     assert "▶ rank 1" in narrow[1] and "◀ rank 7" in narrow[1] and "…" not in narrow[1]
     wide = await picture(view, 0, (60, 9))
     assert "─▶ rank 1 c0" in wide[1]
+
+
+async def test_where_names_of_slots_have_no_room_at_the_left_a_caption_tells_the_lines() -> None:
+    names = ("arriving tokens", "copies", "outputs")
+    view = Exchange(Axis("rank {i}", 4), "bytes", slots=Axis.of(*names))
+    for rank in range(4):
+        for slot in range(3):
+            view.hold(rank, slot, 1e6 * (slot + 1), "activation", step=0)
+        view.send(rank, (rank + 1) % 4, 1e6, "comm", "c0", step=1)
+    async with mounted(view, 0, (38, 12)) as stage:
+        for step in (0, 1):
+            stage.show(step)
+            lines = stage.lines()
+            assert lines[:2] == ["top down: arriving tokens · copies ·", "outputs"]
+            boxes = [line for line in lines if line.startswith("│")]
+            assert [line[1:7].strip() for line in boxes] == ["1 MB", "2 MB", "3 MB"]
+            assert lines[2].count("┌") == 4
+        assert "4 messages · 4 MB" in "\n".join(lines)
+    wide = await picture(view, 0, (78, 12))
+    assert "top down" not in "\n".join(wide) and all(any(line.startswith(name) for line in wide) for name in names)
+    low = await picture(view, 0, (38, 7))
+    assert "top down" not in "\n".join(low) and low[0].count("┌") == 4, "boxes come first"

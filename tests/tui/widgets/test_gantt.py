@@ -259,16 +259,6 @@ async def test_without_focus_the_cursor_is_not_drawn() -> None:
         assert not any(s and s.bgcolor == ground for strip in stage.strips() for _, s, _ in strip)
 
 
-async def test_zoom_doubles_the_scale_and_returns() -> None:
-    view, _ = one_f_one_b(4, 8)
-    async with mounted(view, 0, WIDE) as stage:
-        before = stage.lines()
-        assert stage.widget.zoom_by(1)
-        assert stage.lines()[1][8:10] == "F0" and stage.lines()[1][14:16] == "F1"
-        assert stage.widget.zoom_by(-1)
-        assert stage.lines() == before
-
-
 # odd input ---------------------------------------------------------------------------------------------------------------
 
 

@@ -236,3 +236,16 @@ async def test_the_detail_line_leaves_out_a_group_without_a_meaning() -> None:
         assert stage.widget.explain() == "token 0 · E0 · 0.25"
         stage.widget.cursor_by(0, 1)
         assert stage.widget.explain() == "token 1 · E0 · 0.25 · finished"
+
+
+async def test_a_place_that_holds_nothing_is_called_empty() -> None:
+    view = Heatmap(Axis("rank {i}", 1), Axis("G{i}", 3), "bytes", show="text")
+    view.set(0, 0, None, "dim", "·", step=0)
+    view.set(0, 1, 0, "dim", step=0)
+    async with mounted(view, 0, (40, 6)) as stage:
+        stage.widget.cursor = (0, 0)
+        assert stage.widget.explain() == "rank 0 · G0 · empty"
+        stage.widget.cursor = (0, 1)
+        assert stage.widget.explain() == "rank 0 · G1 · 0 B"
+        stage.widget.cursor = (0, 2)
+        assert stage.widget.explain() == "rank 0 · G2 · empty"

@@ -96,7 +96,16 @@ async def test_sparse_book_with_room_shows_the_gaps_between_levels():
 
 async def test_a_price_inside_the_spread_is_marked_on_the_spread_row():
     lines = await picture(sparse_book(), 1, SIZE)
-    assert "× 580.205 hidden 100" in lines[5]
+    assert "spread 0.05 · mid 580.205  × 580.205 hidden 100" in lines[5]
+
+
+async def test_in_a_narrow_ladder_the_mark_inside_the_spread_goes_before_the_words_about_the_spread():
+    marked = "× 580.205 hidden 100"
+    for width, said in ((48, f" spread 0.05 · mid 580.205  {marked}"), (40, f"spread 0.05  {marked}"), (28, marked), (12, "× 580.205 h…")):
+        lines = await picture(sparse_book(), 1, (width, 9))
+        assert lines[5].endswith(said) and len(lines[5]) <= width
+        if width == 28:
+            assert lines[5].strip() == marked
 
 
 async def test_a_level_that_is_gone_keeps_its_row_for_the_step_that_took_it():
@@ -176,6 +185,54 @@ async def test_a_dense_book_can_be_left_for_an_empty_one_that_has_a_mark():
         assert any("9.99" in strip.text for strip in stage.strips())
         stage.show(0)
         assert not any("9.99" in strip.text for strip in stage.strips())
+
+
+def test_what_is_hidden_is_shaded_behind_all_that_is_displayed():
+    level = Level(1.0, 200, (Resting(1, 100, reserve=200), Resting(2, 100)))
+    assert "".join(blocks(level, 16)[0]) == "█▌██░░░░"
+    own = Level(1.0, 200, (Resting(1, 100, own=True, reserve=200), Resting(2, 100)))
+    assert ("".join(blocks(own, 16)[0]), blocks(own, 16)[1]) == ("★▌██░░░░", {0, 1, 4, 5, 6, 7})
+    assert "".join(blocks(Level(1.0, 0, (Resting(3, 0, reserve=300),)), 7)[0]) == "░░░░"
+    assert "".join(blocks(Level(1.0, 900, (Resting(1, 900, reserve=10),)), 8)[0]) == "███░"
+    for halves in range(1, 12):
+        cells, _ = blocks(Level(1.0, 10, (Resting(1, 10, reserve=1000),)), halves)
+        assert len(cells) == (halves + 1) // 2 and cells[0] != "░", "what is displayed keeps a cell"
+
+
+async def test_hidden_quantity_is_written_beside_the_displayed_one_where_there_is_room():
+    view = Ladder(0.01, "$", "shares")
+    view.level("ask", 10.02, 200, [Resting(1, 100, reserve=800), Resting(2, 100)], step=0)
+    view.level("ask", 10.01, 0, [Resting(3, 0, reserve=50)], step=0)
+    view.level("bid", 9.99, 300, step=0)
+    for width, amount in ((78, "200+800"), (30, "200")):
+        lines = await picture(view, 0, (width, 8))
+        row = next(line for line in lines if "10.02" in line)
+        assert f" {amount} " in row and "░" in row
+        assert any("spread 0.03" in line for line in lines), "nobody sees the hidden offer at 10.01"
+    async with mounted(view, 0, SIZE, focus=True) as stage:
+        stage.widget.cursor = ("ask", 1002)
+        assert stage.widget.explain() == "ask 10.02 · 200 shares · 800 more hidden · 2 orders · 0 shares ahead at better prices"
+
+
+async def test_crossed_book_has_a_row_for_each_price_with_bids_and_asks_side_by_side():
+    view = Ladder(0.01, "$", "shares")
+    for side, price, quantity in (("bid", 10.05, 500), ("bid", 10.03, 100), ("ask", 10.03, 200), ("ask", 9.95, 300)):
+        view.level(side, price, quantity, step=0)
+    view.mark(10.03, "bid", "+100", step=0)
+    for size in (SIZE, (38, 6), (38, 4)):
+        lines = await picture(view, 0, size)
+        prices = [word for line in lines for word in line.split() if word in ("10.05", "10.03", "9.95")]
+        assert prices == ["10.05", "10.03", "9.95"]
+        (row,) = (line for line in lines if "10.03" in line)
+        left, right = row.split("10.03")
+        assert "100" in left and "200" in right and "• +100" in right
+        assert not any("spread" in line for line in lines)
+    async with mounted(view, 0, SIZE, focus=True) as stage:
+        stage.widget.cursor = ("bid", 1005)
+        seen = [stage.widget.explain().split(" ·")[0]]
+        while stage.widget.cursor_by(0, 1):
+            seen.append(stage.widget.explain().split(" ·")[0])
+        assert seen == ["bid 10.05", "ask 10.03", "bid 10.03", "ask 9.95"]
 
 
 def test_scale_is_the_next_round_number():

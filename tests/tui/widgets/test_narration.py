@@ -69,7 +69,7 @@ async def test_a_recording_without_steps_says_how_far_it_is():
     recording = Recording("x")
     recording.progress = (0.2, "generating the schedule")
     async with companion(Narration(), lambda widget: widget.show(recording, 0)) as stage:
-        assert stage.lines()[0].strip() == "generating the schedule"
+        assert stage.lines()[0].strip() == "Generating the schedule"
 
 
 async def test_texts_of_every_script_and_width_stay_inside():
@@ -81,10 +81,10 @@ async def test_texts_of_every_script_and_width_stay_inside():
 
 
 def test_wrap_breaks_at_spaces_and_cuts_what_has_none():
-    assert wrap("one two three", 7) == ["one two", "three"]
-    assert wrap("abcdefghij", 4) == ["abcd", "efgh", "ij"]
+    assert wrap("one two three", 7) == ("one two", "three")
+    assert wrap("abcdefghij", 4) == ("abcd", "efgh", "ij")
     assert all(cell_len(line) <= 5 for line in wrap("注意力机制 attention", 5))
-    assert wrap("", 5) == [] and wrap("x", 0) == []
+    assert wrap("", 5) == () and wrap("x", 0) == ()
 
 
 def test_clip_counts_cells():
@@ -106,3 +106,12 @@ def test_narration_snapshot(snap_compare):
         widget.announce("1F1B is said to be better than GPipe. What exactly does it save?", "question")
 
     assert snap_compare(CompanionApp(Narration(), prepare), terminal_size=(37, 14))
+
+
+async def test_a_text_that_is_cut_ends_after_a_whole_word():
+    recording = told("What happens", " ".join(f"sentence{k}" for k in range(60)))
+    for width in range(24, 44):
+        async with companion(Narration(), lambda widget: widget.show(recording, 0), size=(width, 5)) as stage:
+            last = stage.lines()[-1].strip()
+            assert last.endswith(" …")
+            assert last.removesuffix(" …").split()[-1] in {f"sentence{k}" for k in range(60)}, last

@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tui.widgets.base import differing
+from tui.widgets.rows import differing
 
 STYLES = [Style(), Style(bold=True), Style(color="red")]
 rows = st.lists(st.tuples(st.sampled_from("ab 卡"), st.sampled_from([0, 1, 2])), min_size=12, max_size=12)
