@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 
@@ -11,9 +10,7 @@ from textual.message import Message
 from core import doctor
 from core.errors import BadInput, Cancelled
 from tui.defects import told
-from tui.worker import SWITCH_INTERVAL
-
-_USUAL = sys.getswitchinterval()
+from tui.short_turns import SHORT_TURNS
 
 
 class Examined(Message):
@@ -27,13 +24,12 @@ class Examined(Message):
 class Examination:
     """One look at one file: `report` when it is done, `error` in one line when that is no market data, `progress` meanwhile."""
 
-    def __init__(self, file: doctor.DataFile, post: Callable[[Message], object], recording: Callable[[], bool]) -> None:
-        """``recording`` says whether a run is being recorded, which needs short turns of the interpreter too."""
+    def __init__(self, file: doctor.DataFile, post: Callable[[Message], object]) -> None:
         self.file = file
         self.report: doctor.Report | None = None
         self.error = ""
         self.progress = (0.0, "")
-        self._post, self._recording = post, recording
+        self._post = post
         self._cancelled = threading.Event()
         self._thread = threading.Thread(target=self._look, name=f"examine {file.path}", daemon=True)
 
@@ -53,6 +49,7 @@ class Examination:
             self._thread.join(seconds)
 
     def _look(self) -> None:
+        SHORT_TURNS.begin()
         try:
             self._tell(0.0, "opening the file")
             report = doctor.examine(*self.file, progress=self._tell)
@@ -65,14 +62,11 @@ class Examination:
         else:
             self.report = report
         finally:
-            if not self._recording():
-                sys.setswitchinterval(_USUAL)
+            SHORT_TURNS.end()
         if not self._cancelled.is_set():
             self._post(Examined(self))
 
     def _tell(self, done: float, text: str) -> None:
         if self._cancelled.is_set():
             raise Cancelled
-        if sys.getswitchinterval() > SWITCH_INTERVAL:  # a run that ended meanwhile has put it back
-            sys.setswitchinterval(SWITCH_INTERVAL)
         self.progress = (done, text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 
@@ -10,9 +9,7 @@ from textual.message import Message
 
 from tui.right_of_way import RightOfWay
 from tui.runs import Run
-
-SWITCH_INTERVAL = 0.0003
-"""Seconds a recording thread may hold the interpreter: keys stay at 8 to 11 ms instead of 24 to 34."""
+from tui.short_turns import SHORT_TURNS
 
 
 class RunEnded(Message):
@@ -24,28 +21,17 @@ class RunEnded(Message):
 
 
 class Recorders:
-    """Starts runs one after the other, so that they do not share a processor, and shortens the switch interval meanwhile."""
+    """Starts runs one after the other, so that they do not share a processor, with short turns of the interpreter meanwhile."""
 
     def __init__(self, post: Callable[[Message], object], keys: RightOfWay) -> None:
         self._post = post
         self._keys = keys
         self._turn = threading.Lock()
-        self._waiting = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._active = 0
-        self._usual = sys.getswitchinterval()
-
-    @property
-    def busy(self) -> bool:
-        return self._active > 0
 
     def start(self, run: Run) -> None:
         """Record ``run`` in a thread; `RunEnded` follows in any case."""
-        with self._waiting:
-            if not self._active:
-                self._usual = sys.getswitchinterval()
-                sys.setswitchinterval(SWITCH_INTERVAL)
-            self._active += 1
+        SHORT_TURNS.begin()
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         thread = threading.Thread(target=self._record, args=(run,), name=f"record {run.label}", daemon=True)
         self._threads.append(thread)
@@ -61,10 +47,7 @@ class Recorders:
                     run.recording.between = self._keys.wait
                     run.record()
         finally:
-            with self._waiting:
-                self._active -= 1
-                if not self._active:
-                    sys.setswitchinterval(self._usual)
+            SHORT_TURNS.end()
             self._post(RunEnded(run))
 
     def join(self, seconds: float) -> None:

@@ -41,9 +41,7 @@ class Examining(StageBase):
         if mine is None or mine.file != file:
             if mine is not None:
                 mine.cancel()
-            recorders = self.notes.recorders
-            busy = lambda: any(one.busy for one in recorders)  # noqa: E731 - asked in the thread, which knows no app
-            mine = self._examination = Examination(file, self._from_a_thread, busy)
+            mine = self._examination = Examination(file, self._from_a_thread)
             self.notes.examinations.append(mine)
             mine.start()
         return mine

@@ -18,7 +18,7 @@ from tui.app import NotesApp
 from tui.config import state_folder
 from tui.screens.form import Form, FormField
 from tui.screens.home import HomeScreen
-from tui.worker import SWITCH_INTERVAL
+from tui.short_turns import SWITCH_INTERVAL
 
 App = Callable[..., NotesApp]
 
