@@ -18,7 +18,7 @@ import msgspec
 
 from core.errors import BadInput
 from core.markets.readers import forms
-from core.markets.readers.depth_rows import DepthRows, EpochUnit, in_blocks, number, quantity, whole
+from core.markets.readers.depth_rows import CsvDepth, DepthRows, EpochUnit, in_blocks, number, quantity, whole
 from core.markets.readers.forms import DepthEvents, Header
 from core.markets.readers.streams import Stream
 from core.markets.readers.text import opening, text_head, text_lines
@@ -216,25 +216,11 @@ class _Pending:
         out.add(self.time, 0, kind, update=self.update, previous=max(self.previous, 0), levels=self.levels, line=self.line)
 
 
-class BinanceCsv:
+class BinanceCsv(CsvDepth):
     """aggTrades, bookTicker or depth as CSV. These files have no receive time."""
 
     def __init__(self, path: str | Path, header: Header, kind: str) -> None:
-        self.header, self.kind, self._stream = header, kind, Stream(path)
-        self.unit = EpochUnit()
-
-    @property
-    def done(self) -> float:
-        return self._stream.done
-
-    @property
-    def time_unit(self) -> str:
-        return self.unit.unit
-
-    def blocks(self) -> Iterator[DepthEvents]:
-        """Blocks of messages. BadInput names the line of a row that is not as it should be."""
-        self._stream, out = Stream(self._stream.path), DepthRows()
-        yield from in_blocks(self._rows(out), out)
+        super().__init__(path, header, kind)
 
     def _rows(self, out: DepthRows) -> Iterator[None]:
         pending: _Pending | None = None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from core.errors import BadInput
 from core.markets.readers.clock import UNITS, unit_of
-from core.markets.readers.forms import DepthEvents
+from core.markets.readers.forms import DepthEvents, Header
+from core.markets.readers.streams import Stream
 
 _MESSAGE = "qqbbddqqq"
 BLOCK, FIRST_BLOCK = 8_000, 2_000
@@ -127,3 +129,28 @@ class EpochUnit:
         if unit_of(value) != self.unit or not -(2**63) <= nanoseconds < 2**63:
             raise BadInput(where, f"{name} is {value}, in {self.unit} as the first one", "one unit of time in the whole file")
         return nanoseconds
+
+
+class CsvDepth:
+    """A CSV file whose rows become messages, from its beginning at every reading; a format says how (`_rows`)."""
+
+    def __init__(self, path: str | Path, header: Header, kind: str) -> None:
+        self.header, self.kind, self._stream = header, kind, Stream(path)
+        self.unit = EpochUnit()
+
+    @property
+    def done(self) -> float:
+        return self._stream.done
+
+    @property
+    def time_unit(self) -> str:
+        return self.unit.unit
+
+    def blocks(self) -> Iterator[DepthEvents]:
+        """Blocks of messages. BadInput names the line of a row that is not as it should be."""
+        self._stream, out = Stream(self._stream.path), DepthRows()
+        yield from in_blocks(self._rows(out), out)
+
+    def _rows(self, out: DepthRows) -> Iterator[None]:
+        """Put one message after the other into ``out``, yielding after each."""
+        raise NotImplementedError

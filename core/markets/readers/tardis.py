@@ -14,8 +14,8 @@ from pathlib import Path
 
 from core.errors import BadInput
 from core.markets.readers import forms
-from core.markets.readers.depth_rows import DepthRows, EpochUnit, in_blocks, number, quantity
-from core.markets.readers.forms import DepthEvents, Header
+from core.markets.readers.depth_rows import CsvDepth, DepthRows, EpochUnit, number, quantity
+from core.markets.readers.forms import Header
 from core.markets.readers.streams import Stream
 from core.markets.readers.text import opening, text_head, text_lines
 
@@ -60,26 +60,13 @@ def _kind_of(columns: list[str]) -> str:
     return named
 
 
-class TardisDepth:
+class TardisDepth(CsvDepth):
     """One symbol's rows as messages."""
 
     def __init__(self, path: str | Path, header: Header, kind: str, columns: list[str]) -> None:
-        self.header, self.kind, self._columns = header, kind, columns
-        self._stream = Stream(path)
-        self.unit, self.local_unit = EpochUnit(), EpochUnit()
-
-    @property
-    def done(self) -> float:
-        return self._stream.done
-
-    @property
-    def time_unit(self) -> str:
-        return self.unit.unit
-
-    def blocks(self) -> Iterator[DepthEvents]:
-        """Blocks of messages. BadInput names the line of a row that is not as the header says."""
-        self._stream, out = Stream(self._stream.path), DepthRows()
-        yield from in_blocks(self._rows(out), out)
+        super().__init__(path, header, kind)
+        self._columns = columns
+        self.local_unit = EpochUnit()
 
     def _rows(self, out: DepthRows) -> Iterator[None]:
         pending = _Pending()
