@@ -78,7 +78,7 @@ class DataFile(NamedTuple):
 
 def examine(path: str, symbol: str = "", format: str = "auto", progress: Callable[[float, str], None] | None = None) -> Report:
     """Look at a market data file from its first to its last byte. BadInput where it is none."""
-    from core.markets.doctor import examine as look
+    from core.markets.doctor.examine import examine as look
 
     return look(path, symbol, format, progress)
 

@@ -56,7 +56,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 def _is_lobster(path: Path) -> bool:
-    from core.markets.lobster import looks_like_lobster
+    from core.markets.lobster.reader import looks_like_lobster
 
     return looks_like_lobster(path)
 
@@ -68,7 +68,7 @@ def _is_market_data(path: Path) -> bool:
 
 
 def _is_stream(path: Path) -> bool:
-    from core.markets.stream_file import looks_like_stream
+    from core.markets.stream.archive import looks_like_stream
 
     return looks_like_stream(path)
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 from msgspec import Meta
 
 from core.errors import BadInput
-from core.markets.aggressor_fills import fills_panel, judge_fills, read_fills
-from core.markets.aggressor_split import NAMED, PER_TAKER, Moves, Split
-from core.markets.aggressor_tape import CAUSES, EXECUTION, NO_MID, OTHER, Feed, LobsterFeed, OrderFeed, SeededFeed, Tape
-from core.markets.aggressor_views import TEMPLATES, Stage, step_kinds
 from core.markets.growing import GrowingLog, derived
+from core.markets.signing.fills import fills_panel, judge_fills, read_fills
+from core.markets.signing.split import NAMED, PER_TAKER, Moves, Split
+from core.markets.signing.tape import CAUSES, EXECUTION, NO_MID, OTHER, Feed, LobsterFeed, OrderFeed, SeededFeed, Tape
+from core.markets.signing.views import TEMPLATES, Stage, step_kinds
 from core.markets.takers import Sweeps
 from core.recording import Phase, Recorder, Word
 from core.simulation import Params, PathText, simulation
@@ -89,7 +89,7 @@ def _feed(params: AggressorParams, rec: Recorder) -> Feed:
             raise BadInput("aggressor.format", f"found {params.format} without a file", "file = the path of such a file")
         return SeededFeed(params.seed or rec.seed, params.takers, params.fall, params.buy_share, params.informed)
     from core.markets.open_file import open_market
-    from core.markets.stream_file import looks_like_stream
+    from core.markets.stream.archive import looks_like_stream
 
     if params.format == "auto" and looks_like_stream(params.file):
         raise BadInput(params.file, "a stream of order messages, which has no clock", "market data with times (order_book replays this)")
@@ -98,7 +98,7 @@ def _feed(params: AggressorParams, rec: Recorder) -> Feed:
         return LobsterFeed(params.file, params.symbol, sure=params.format == "lobster")
     if file.header.by_order:
         return OrderFeed(cast("OrderFile", file))
-    from core.markets.aggressor_depth import DepthFeed, with_its_other_half
+    from core.markets.signing.depth import DepthFeed, with_its_other_half
 
     return DepthFeed(with_its_other_half(cast("DepthFile", file)))
 

@@ -31,7 +31,7 @@ def _formats() -> tuple[Format, ...]:
 
     return (
         Format("databento", "Databento DBN (mbo, mbp-1, mbp-10, trades; raw or zst)", looks_like_dbn, open_dbn),
-        Format("itch", "Nasdaq ITCH 5.0 (raw or gzip)", looks_like_itch, open_itch, "itch_kernel.stock_events"),
+        Format("itch", "Nasdaq ITCH 5.0 (raw or gzip)", looks_like_itch, open_itch, "readers/itch_kernel.stock_events"),
         Format("binance", "Binance (raw websocket lines; aggTrades, bookTicker, depth CSV)", looks_like_binance, open_binance),
         Format("tardis", "Tardis CSV (trades, quotes, book_snapshot, incremental_book_L2)", looks_like_tardis, open_tardis),
     )
@@ -96,7 +96,7 @@ def _say_if_compiling(path: str, format: str, rec: Recorder) -> None:
     """The first file of a kind waits for its reader, seconds, and the person should know why."""
     row = recognised(path) if format == "auto" else next((row for row in _formats() if row.name == format), None)
     if row is not None and row.kernel:
-        from core.markets.compiled import is_ready
+        from core.markets.kernels.compiled import is_ready
 
         if not is_ready(row.kernel):
             rec.progress(0.0, "compiling the reader, once")
@@ -112,15 +112,15 @@ def replay_file(path: str, format: str, symbol: str, rec: Recorder) -> None:
     _say_if_compiling(path, format, rec)
     file = open_market(path, format, symbol)
     if file is None:
-        from core.markets.replay import replay_lobster
+        from core.markets.lobster.replay import replay_lobster
 
         replay_lobster(path, symbol, rec, sure=format == "lobster")
         return
     if file.header.by_order:
-        from core.markets.event_replay import replay_orders
+        from core.markets.events.replay import replay_orders
 
         replay_orders(cast(OrderFile, file), rec)
         return
-    from core.markets.depth_replay import replay_depth
+    from core.markets.depth.replay import replay_depth
 
     replay_depth(cast(DepthFile, file), rec)

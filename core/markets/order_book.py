@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from core.errors import BadInput
-from core.markets.book import BUY, SELL, ModifyRule, PostOnlyRule, SelfTrade
-from core.markets.book_panels import TICKS_PER_DOLLAR
-from core.markets.book_recorder import BookRecorder
-from core.markets.flow import Message, Mix, order_flow
-from core.markets.naive import ListBook
-from core.markets.script import read_script
-from core.markets.stream_file import looks_like_stream
+from core.markets.matching.book import BUY, SELL, ModifyRule, PostOnlyRule, SelfTrade
+from core.markets.matching.naive import ListBook
+from core.markets.story.flow import Message, Mix, order_flow
+from core.markets.story.panels import TICKS_PER_DOLLAR
+from core.markets.story.recorder import BookRecorder
+from core.markets.story.script import read_script
+from core.markets.stream.archive import looks_like_stream
 from core.recording import Recorder
 from core.simulation import Params, PathText, simulation
 from core.views import Level
@@ -54,7 +54,7 @@ class OrderBookParams(Params, frozen=True):
 def order_book(params: OrderBookParams, rec: Recorder) -> None:
     """How do bid, ask, maker, taker and volume make a price?"""
     if params.file and (params.format == "messages" or (params.format == "auto" and looks_like_stream(params.file))):
-        from core.markets.stream_replay import replay_stream
+        from core.markets.stream.replay import replay_stream
 
         replay_stream(params.file, "benchmark" if params.modify_rule == "auto" else params.modify_rule, rec)
         return

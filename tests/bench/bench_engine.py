@@ -134,9 +134,9 @@ def crash(messages: int = 400_000) -> dict[str, np.ndarray]:
 
 
 def bench_matching(name: str, columns: dict[str, np.ndarray], rounds: int) -> float:
-    from core.markets.engine import Engine, Rules, stream_messages
-    from core.markets.engine_state import S_TRADES
-    from core.markets.stream_file import COLUMNS
+    from core.markets.engine.engine import Engine, Rules, stream_messages
+    from core.markets.engine.state import S_TRADES
+    from core.markets.stream.archive import COLUMNS
 
     rows = list(zip(*(columns[column].tolist() for column in COLUMNS), strict=True))
     messages = stream_messages(columns)
@@ -194,7 +194,7 @@ def events(count: int = 1_000_000) -> dict[str, np.ndarray]:
 
 
 def bench_rebuild(peers: str, rounds: int) -> list[bool]:
-    from core.markets.event_book import EventBook
+    from core.markets.events.book import EventBook
 
     stream = events()
     count = len(stream["action"])

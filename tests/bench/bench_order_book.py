@@ -80,7 +80,7 @@ def bench_jumps(recording: Recording, jumps: int = 1000) -> list[float]:
 def bench_engine() -> None:
     import numpy as np
 
-    from core.markets.conformance import COLUMNS, report_lines, report_sha256
+    from core.markets.stream.conformance import COLUMNS, report_lines, report_sha256
 
     path = SHARED / "matching/orders_normal.npz"
     if not path.exists():
@@ -205,7 +205,7 @@ def bench_peers(path: Path, most: int = 200_000) -> bool:
     import databento_dbn
     from plain_book import PlainBook
 
-    from core.markets.event_book import EventBook
+    from core.markets.events.book import EventBook
     from core.markets.readers.dbn import open_dbn
     from core.markets.readers.forms import part_of
 

@@ -13,7 +13,7 @@ import pytest
 
 from core import scenario
 from core.errors import BadInput
-from core.markets.lobster import find_source, looks_like_lobster, read_messages, read_orderbook
+from core.markets.lobster.reader import find_source, looks_like_lobster, read_messages, read_orderbook
 from core.moe.router_logits import looks_like_logits, read_router_logits
 from core.recognise import recognise
 from core.transformer import read_config

@@ -44,7 +44,7 @@ def open_itch(path: str | Path, symbol: str = "") -> ItchOrders:
     """The events of one stock; without ``symbol`` the one with the most messages among the first million."""
     import numpy as np
 
-    from core.markets import itch_kernel as kernel
+    from core.markets.readers import itch_kernel as kernel
 
     names: dict[int, str] = {}
     wanted = -1
@@ -102,7 +102,7 @@ class _Messages:
     def __iter__(self) -> Iterator[_Messages]:
         import numpy as np
 
-        from core.markets.itch_kernel import K_BAD
+        from core.markets.readers.itch_kernel import K_BAD
 
         rest, place = b"", 0
         for whole in self.stream.pieces():
@@ -140,8 +140,8 @@ class ItchOrders:
         """Blocks of events. A U gives two: its old order goes, its new one comes, and only then the book is read."""
         import numpy as np
 
-        from core.markets import itch_kernel as kernel
-        from core.markets.hashed import grown, table
+        from core.markets.kernels.hashed import grown, table
+        from core.markets.readers import itch_kernel as kernel
 
         self._stream = Stream(self._path)
         sizes, _ = message_sizes()
@@ -162,7 +162,7 @@ class ItchOrders:
         """The rows written so far, which are then free again."""
         import numpy as np
 
-        from core.markets import itch_kernel as kernel
+        from core.markets.readers import itch_kernel as kernel
 
         rows = int(counts[kernel.K_ROWS])
         counts[kernel.K_ROWS] = 0

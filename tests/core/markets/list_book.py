@@ -1,6 +1,6 @@
 """A naive order book for tests: one list of orders, sorted again for every question. It shares no code with the engines.
 
-It says in plain tuples what `core.markets.reports` has records for: the record's name, then its fields in their order.
+It says in plain tuples what `core.markets.matching.reports` has records for: the record's name, then its fields in their order.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 
 import numpy as np
 
-from core.markets.event_book import (
+from core.markets.events.book import (
     DUPLICATE,
     FILLED,
     IN_TURN,

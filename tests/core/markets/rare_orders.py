@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from core.markets.engine import message
-from core.markets.reports import KINDS
+from core.markets.engine.engine import message
+from core.markets.matching.reports import KINDS
 
 MIDDLE = 100
 ODD = (
@@ -70,7 +70,7 @@ def submit(rng, order_id):
 
 
 def for_engine(name, fields):
-    """The action as a message of `core.markets.engine`."""
+    """The action as a message of `core.markets.engine.engine`."""
     fields = dict(fields)
     if "reference" in fields:
         fields["price"] = fields.pop("reference")

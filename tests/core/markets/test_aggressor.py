@@ -13,10 +13,10 @@ from tapes import agrees, split_of_lobster
 
 from core.errors import BadInput
 from core.markets.aggressor import Plain, Windows
-from core.markets.aggressor_split import Split
-from core.markets.aggressor_tape import DELETION, EXECUTION, NO_MID, PLACEMENT, Tape
-from core.markets.falling_flow import FallingMarket
-from core.markets.stream_file import COLUMNS
+from core.markets.signing.falling_flow import FallingMarket
+from core.markets.signing.split import Split
+from core.markets.signing.tape import DELETION, EXECUTION, NO_MID, PLACEMENT, Tape
+from core.markets.stream.archive import COLUMNS
 from core.recording import Recorder, Recording
 from core.simulation import record
 
@@ -305,7 +305,7 @@ def test_tick_rule_per_taker_compares_first_fills_of_sweeps(tmp_path):
 
 
 def test_the_first_steps_are_there_while_the_file_is_still_read(tmp_path, monkeypatch):
-    from core.markets import lobster
+    from core.markets.lobster import reader as lobster
 
     monkeypatch.setattr(lobster, "_BLOCK_BYTES", 1 << 14)
     path = write_day(tmp_path, events=6_000)
@@ -339,7 +339,7 @@ def test_files_of_different_length_are_refused_though_read_together(tmp_path, dr
 
 
 def test_a_time_that_goes_back_between_two_blocks_is_found(tmp_path, monkeypatch):
-    from core.markets import lobster
+    from core.markets.lobster import reader as lobster
 
     monkeypatch.setattr(lobster, "_BLOCK_BYTES", 64)
     path = write_day(tmp_path, events=40)

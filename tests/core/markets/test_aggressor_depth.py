@@ -12,9 +12,9 @@ import pytest
 from market_files import LAST, PRICE, START, dbn_header, write
 
 from core.errors import BadInput
-from core.markets.aggressor_depth import in_order, joined, taken
 from core.markets.readers import forms
 from core.markets.readers.depth_rows import DepthRows
+from core.markets.signing.depth import in_order, joined, taken
 from core.simulation import record
 
 DATA = Path(__file__).resolve().parents[3] / "../shared/data"

@@ -26,7 +26,7 @@ from test_depth_files import HEAD, depth, ticker, trade
 
 from core.doctor import place_of
 from core.errors import BadInput
-from core.markets.doctor import examine
+from core.markets.doctor.examine import examine
 from core.recognise import recognise
 from core.simulation import record
 
@@ -355,7 +355,7 @@ def test_ten_gigabytes_of_nothing_are_refused_at_once_in_little_memory(tmp_path,
             pytest.skip("the file system has no holes")
     code = (
         "import resource, sys\nfrom core.errors import BadInput\nfrom core.recognise import recognise\nfrom core.simulation import record\n"
-        "import core.markets.order_book, core.markets.event_book, numpy\n"
+        "import core.markets.order_book, core.markets.events.book, numpy\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "try:\n    record(*recognise(sys.argv[1]))\nexcept BadInput as error:\n    print(error)\n"
         "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)\n"

@@ -10,7 +10,7 @@ from market_files import dbn_header, itch_add, itch_directory, itch_open, mbo, w
 from test_depth_files import HEAD, depth, raw, text, trade
 
 from core.errors import BadInput
-from core.markets.doctor import examine
+from core.markets.doctor.examine import examine
 from core.markets.readers.streams import Stream
 from core.simulation import record
 
@@ -167,7 +167,7 @@ def test_longer_files_than_a_replay_holds_are_refused_with_the_bound_and_the_doc
     pytest.importorskip("databento_dbn")
     path = write(tmp_path / "a", sound("dbn"))
     ticks = text(tmp_path / "b", TRADES, *[ROW] * 400)
-    for module in ("event_replay", "depth_replay"):
+    for module in ("events.replay", "depth.replay"):
         monkeypatch.setattr(f"core.markets.{module}.MAX_EVENTS", 300)
     assert "more than 300 events; allowed: at most 300 events for a replay (doctor reads files of any length)" in said(path)
     assert "more than 300 messages" in said(ticks)

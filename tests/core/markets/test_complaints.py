@@ -14,10 +14,10 @@ from test_bad_files_of_every_reader import AGG, DEPTH, FUNDING, T0, lines, opene
 from test_depth_files import depth, ticker, trade
 
 from core.doctor import place_of
-from core.markets.book import BUY, SELL, Book, Cancelled, Decremented, Rejected, Rested, Slid, Trade
-from core.markets.doctor import examine
-from core.markets.engine import Engine, Rules, message
-from core.markets.engine_reports import as_report
+from core.markets.doctor.examine import examine
+from core.markets.engine.engine import Engine, Rules, message
+from core.markets.engine.reports import as_report
+from core.markets.matching.book import BUY, SELL, Book, Cancelled, Decremented, Rejected, Rested, Slid, Trade
 from core.recognise import recognise
 from core.simulation import record
 

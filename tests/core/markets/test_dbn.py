@@ -13,7 +13,7 @@ pytest.importorskip("databento_dbn")
 
 from market_files import LAST, SNAPSHOT, dbn_header, mbo, mbo_day, write
 
-from core.markets.event_book import IN_TURN, KEPT, NO_PRICE, OUT_OF_TURN, OWN_FILL, PASSED, REFRESHED, UNKNOWN, EventBook
+from core.markets.events.book import IN_TURN, KEPT, NO_PRICE, OUT_OF_TURN, OWN_FILL, PASSED, REFRESHED, UNKNOWN, EventBook
 from core.markets.readers import forms
 from core.markets.readers.dbn import looks_like_dbn, open_dbn
 from core.recognise import recognise

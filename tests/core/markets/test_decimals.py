@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.markets.decimals import Decimals
+from core.markets.depth.decimals import Decimals
 
 
 def filled(*blocks: list[float]) -> Decimals:

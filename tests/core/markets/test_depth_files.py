@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import BadInput
-from core.markets.depth_book import DepthBook
-from core.markets.doctor import examine
+from core.markets.depth.book import DepthBook
+from core.markets.doctor.examine import examine
 from core.markets.readers import forms
 from core.markets.readers.binance import looks_like_binance, open_binance
 from core.markets.readers.tardis import looks_like_tardis, open_tardis

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_depth_files import raw, ticker
 
-from core.markets import depth_replay
-from core.markets.depth_book import DepthBook
-from core.markets.depth_day import DepthDay, DepthFrame
+from core.markets.depth import replay as depth_replay
+from core.markets.depth.book import DepthBook
+from core.markets.depth.day import DepthDay, DepthFrame
 from core.markets.readers import depth_rows, forms
 from core.markets.readers.clock import PriceStep
 from core.markets.readers.depth_rows import DepthRows
@@ -191,7 +191,7 @@ def states(messages: list[tuple]) -> list[dict[int, dict[float, float]]]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_any_message_is_the_book_kept_from_the_first_on(seed, monkeypatch):
-    monkeypatch.setattr("core.markets.depth_day.BETWEEN_FRAMES", 800)
+    monkeypatch.setattr("core.markets.depth.day.BETWEEN_FRAMES", 800)
     monkeypatch.setattr(depth_replay, "BLOCK", 128)
     messages = flow(seed, 3_000)
     recording, want = replay(*messages, size=700), states(messages)

@@ -10,7 +10,7 @@ from market_files import dbn_header, itch_add, itch_directory, itch_executed, it
 from test_depth_files import depth, raw, text, trade
 
 from core.errors import BadInput
-from core.markets.doctor import examine
+from core.markets.doctor.examine import examine
 
 DATA = Path(__file__).resolve().parents[3] / "../shared/data"
 CROSSED, GHOSTS = "books crossed or locked outside an auction", "ghost orders: events that trade past a better price"

@@ -16,11 +16,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from list_book import ListBook
 from rare_orders import MIDDLE, for_engine, moved
 
-from core.markets import engine_state as es
-from core.markets.book import BUY, SELL, Book, Cancelled, Decremented, Refreshed, Rejected, StateChanged, Trade, Triggered
-from core.markets.engine import Engine, Rules, message
-from core.markets.engine_reports import as_report
-from core.markets.reports import KINDS, SELF_TRADES
+from core.markets.engine import state as es
+from core.markets.engine.engine import Engine, Rules, message
+from core.markets.engine.reports import as_report
+from core.markets.matching.book import BUY, SELL, Book, Cancelled, Decremented, Refreshed, Rejected, StateChanged, Trade, Triggered
+from core.markets.matching.reports import KINDS, SELF_TRADES
 
 PRICE = st.integers(MIDDLE - 2, MIDDLE + 2)
 

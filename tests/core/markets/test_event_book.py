@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from plain_book import PlainBook
 
 from core.errors import BadInput
-from core.markets import event_book, event_kernel
-from core.markets.event_book import NO_PRICE, UNKNOWN, Effects, EventBook
+from core.markets.events import book as event_book
+from core.markets.events import kernel as event_kernel
+from core.markets.events.book import NO_PRICE, UNKNOWN, Effects, EventBook
+from core.markets.events.order_table import OrderTable
 from core.markets.keyframes import Frames
-from core.markets.order_table import OrderTable
 from core.markets.readers import forms
 from core.markets.readers.forms import ADD, CANCEL, CLEAR, DELETE, EXECUTE, FILL, HIDDEN, MODIFY, NONE, TRADE, OrderEvents
 

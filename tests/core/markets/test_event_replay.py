@@ -25,11 +25,11 @@ from market_files import (
 from plain_book import PlainBook
 from weighing import weighed
 
-from core.markets import itch_kernel, price_plot
-from core.markets.event_book import IN_TURN, NO_PRICE, OUT_OF_TURN
-from core.markets.hashed import table
+from core.markets import price_plot
+from core.markets.events.book import IN_TURN, NO_PRICE, OUT_OF_TURN
+from core.markets.kernels.hashed import table
 from core.markets.price_plot import extremes
-from core.markets.readers import forms
+from core.markets.readers import forms, itch_kernel
 from core.markets.readers.dbn import open_dbn, sequence_gaps
 from core.markets.readers.itch import message_sizes, open_itch
 from core.recording import Recorder
@@ -135,7 +135,7 @@ def test_tape_lists_the_trades_newest_first(tmp_path):
 
 def test_long_curves_are_thinned_and_keep_their_extremes(tmp_path, monkeypatch):
     monkeypatch.setattr(price_plot, "WHOLE", 20)
-    monkeypatch.setattr("core.markets.event_replay.BLOCK", 64)
+    monkeypatch.setattr("core.markets.events.replay.BLOCK", 64)
     path, _, recording = day(tmp_path)
     plot = recording.panels[2].view
     monkeypatch.setattr(price_plot, "WHOLE", 10**9)
@@ -193,12 +193,12 @@ def test_recording_takes_less_than_200_bytes_an_event(tmp_path):
 
 
 def test_blocks_of_a_long_file_are_compared_with_a_table_that_knows_no_queues(tmp_path, monkeypatch):
-    monkeypatch.setattr("core.markets.event_replay.COMPARED_AFTER", 2000)
-    monkeypatch.setattr("core.markets.event_replay.BLOCK", 512)
+    monkeypatch.setattr("core.markets.events.replay.COMPARED_AFTER", 2000)
+    monkeypatch.setattr("core.markets.events.replay.BLOCK", 512)
     path = generated_day(tmp_path, 12_000)
     check = record("order_book", {"file": str(path)}).checks[0]
     assert check.ok and "at 6 places" in check.oracle
-    from core.markets.event_book import EventBook
+    from core.markets.events.book import EventBook
 
     def wrong(self, events):
         effects = run(self, events)
@@ -282,8 +282,8 @@ def test_wait_for_the_compiler_is_said(tmp_path, monkeypatch):
     path = write(tmp_path / "a.itch", itch_open(), itch_directory("TEST"), itch_add(1, "B", 100, 10.0))
     for ready in (False, True):
         said.clear()
-        monkeypatch.setattr("core.markets.compiled.is_ready", lambda kernel, ready=ready: ready)
-        monkeypatch.setattr("core.markets.event_replay.is_ready", lambda kernel, ready=ready: ready)
+        monkeypatch.setattr("core.markets.kernels.compiled.is_ready", lambda kernel, ready=ready: ready)
+        monkeypatch.setattr("core.markets.events.replay.is_ready", lambda kernel, ready=ready: ready)
         record("order_book", {"file": str(path)})
         waits = ["compiling the reader, once", "compiling the order book, once"]
         assert [text for text in said if "compiling" in text] == ([] if ready else waits)
@@ -292,6 +292,6 @@ def test_wait_for_the_compiler_is_said(tmp_path, monkeypatch):
 def test_machine_code_is_found_where_the_compiler_keeps_it(tmp_path):
     path = write(tmp_path / "a.itch", itch_open(), itch_directory("TEST"), itch_add(1, "B", 100, 10.0))
     record("order_book", {"file": str(path)})
-    from core.markets.compiled import is_ready
+    from core.markets.kernels.compiled import is_ready
 
-    assert is_ready("event_kernel.replay") and is_ready("itch_kernel.stock_events") and not is_ready("event_kernel.nothing")
+    assert is_ready("events/kernel.replay") and is_ready("readers/itch_kernel.stock_events") and not is_ready("events/kernel.nothing")

@@ -25,7 +25,7 @@ from market_files import (
 )
 
 from core.errors import BadInput
-from core.markets.doctor import examine
+from core.markets.doctor.examine import examine
 from core.markets.readers import forms
 from core.markets.readers.itch import SIZES, looks_like_itch, open_itch
 from core.recognise import recognise

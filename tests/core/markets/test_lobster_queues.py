@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.markets.lobster import Events
-from core.markets.queues import Queues, levels_out_of_sight, submitted_out_of_sight
+from core.markets.lobster.queues import Queues, levels_out_of_sight, submitted_out_of_sight
+from core.markets.lobster.reader import Events
 
 EMPTY_ASK = [9_999_999_999, 0]
 

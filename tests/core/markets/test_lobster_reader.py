@@ -10,8 +10,8 @@ import pytest
 from lobster_sample import sample_day, write_day
 
 from core.errors import BadInput
-from core.markets import lobster
-from core.markets.lobster import find_source, looks_like_lobster, read_messages, read_orderbook
+from core.markets.lobster import reader as lobster
+from core.markets.lobster.reader import find_source, looks_like_lobster, read_messages, read_orderbook
 
 DATA = Path(__file__).resolve().parents[3] / "../shared/data/lobster"
 

@@ -9,9 +9,9 @@ import pytest
 from lobster_sample import UNOCCUPIED, csv_text, sample_day, write_day
 
 from core.errors import Cancelled
-from core.markets.lobster import EXECUTION, HIDDEN_EXECUTION, find_source, read_messages, read_orderbook
-from core.markets.lobster_book import wrong_transitions
-from core.markets.lobster_steps import TEMPLATES
+from core.markets.lobster.book import wrong_transitions
+from core.markets.lobster.reader import EXECUTION, HIDDEN_EXECUTION, find_source, read_messages, read_orderbook
+from core.markets.lobster.steps import TEMPLATES
 from core.recording import Recording
 from core.simulation import record
 
@@ -219,7 +219,7 @@ def test_one_event_is_enough(tmp_path):
 
 
 def test_recording_can_be_read_and_cancelled_while_it_grows(message, monkeypatch):
-    monkeypatch.setattr("core.markets.lobster._BLOCK_BYTES", 1000)
+    monkeypatch.setattr("core.markets.lobster.reader._BLOCK_BYTES", 1000)
     recording = Recording("order_book")
     seen = []
 

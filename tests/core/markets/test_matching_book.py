@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.markets.book import BUY, SELL, Book, Cancelled, Modified, Rejected, Rested, Slid, Trade, Withdrawn
+from core.markets.matching.book import BUY, SELL, Book, Cancelled, Modified, Rejected, Rested, Slid, Trade, Withdrawn
 
 
 def make(**rules):

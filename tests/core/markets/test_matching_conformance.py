@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.markets.conformance import COLUMNS, report_lines, report_sha256
+from core.markets.stream.conformance import COLUMNS, report_lines, report_sha256
 
 STREAM = Path(__file__).resolve().parents[3] / "../shared/data/matching/orders_normal.npz"
 PUBLISHED = "e9b2e3926854410b01a035aeb25dd05f1e597c233be8263de9eb49b6713d367e"

@@ -15,14 +15,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 from list_book import ListBook
 from rare_orders import MIDDLE, for_engine, moved, stream
 
-from core.markets import engine_state as es
-from core.markets import naive as core_naive
-from core.markets.book import BUY, SELL, Book
-from core.markets.engine import Engine, Rules
-from core.markets.engine_reports import as_report
+from core.markets.engine import state as es
+from core.markets.engine.engine import Engine, Rules
+from core.markets.engine.reports import as_report
 from core.markets.keyframes import Frames, Packed
-from core.markets.reports import KINDS, SELF_TRADES
-from core.markets.stream_windows import EngineFrame
+from core.markets.matching import naive as core_naive
+from core.markets.matching.book import BUY, SELL, Book
+from core.markets.matching.reports import KINDS, SELF_TRADES
+from core.markets.stream.windows import EngineFrame
 
 RULES = [
     {"modify_rule": rule, "post_only": post, "self_trade": mode}

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from core.errors import BadInput
 from core.markets import order_book as module
-from core.markets.book import BUY, SELL, Book, BookSide
-from core.markets.flow import DEEPEST, Mix, _Flow, order_flow
-from core.markets.naive import ListBook
-from core.markets.tape import Tape
+from core.markets.matching.book import BUY, SELL, Book, BookSide
+from core.markets.matching.naive import ListBook
+from core.markets.story.flow import DEEPEST, Mix, _Flow, order_flow
+from core.markets.story.tables import Tape
 from core.recording import first_difference
 from core.scenario import find, judge
 from core.simulation import record

@@ -9,7 +9,7 @@ from lobster_sample import write_day
 from weighing import weighed
 
 from core.markets.growing import Growing
-from core.markets.packed_rows import PIECE, PackedRows
+from core.markets.lobster.packed_rows import PIECE, PackedRows
 from core.markets.running import EVERY, RunningTotal
 
 

@@ -8,8 +8,19 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.markets.order_ids import forget, place_of, remember, roomy_ids, row_at
-from core.markets.price_pages import P_PAGES, P_WORDS, has_room, level_at, next_level, occupy, rank_of, roomy_index, vacate, vacate_best
+from core.markets.kernels.order_ids import forget, place_of, remember, roomy_ids, row_at
+from core.markets.kernels.price_pages import (
+    P_PAGES,
+    P_WORDS,
+    has_room,
+    level_at,
+    next_level,
+    occupy,
+    rank_of,
+    roomy_index,
+    vacate,
+    vacate_best,
+)
 
 FAR = 1 << 40
 PRICES = st.one_of(

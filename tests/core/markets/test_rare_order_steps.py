@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from list_book import ListBook
 
 from core.errors import BadInput
-from core.markets import book as engine
-from core.markets import book_panels as panels
-from core.markets.auction import schedule
-from core.markets.book import BUY, SELL, Book, BookSide
-from core.markets.flow import Mix, order_flow
+from core.markets.matching import book as engine
+from core.markets.matching.auction import schedule
+from core.markets.matching.book import BUY, SELL, Book, BookSide
+from core.markets.matching.reports import SELF_TRADES
 from core.markets.order_book import OrderBookParams, _messages
-from core.markets.reports import SELF_TRADES
-from core.markets.script import read_script
+from core.markets.story import panels
+from core.markets.story.flow import Mix, order_flow
+from core.markets.story.script import read_script
 from core.recording import first_difference
 from core.scenario import find
 from core.simulation import record

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from test_stream_replay import rows_of, saved, workload
 
-from core.markets.book import BUY, SELL, Book, Cancelled, Rested, Trade
-from core.markets.stream_matches import laid_out
+from core.markets.matching.book import BUY, SELL, Book, Cancelled, Rested, Trade
+from core.markets.stream.matches import laid_out
 from core.search import find
 from core.simulation import record
 

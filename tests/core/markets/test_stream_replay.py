@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from core.errors import BadInput
-from core.markets.book import Book
-from core.markets.conformance import COLUMNS, report_lines, report_sha256
-from core.markets.engine import Engine, Rules, stream_messages
+from core.markets.engine.engine import Engine, Rules, stream_messages
 from core.markets.keyframes import Packed
-from core.markets.stream_file import read_stream
-from core.markets.stream_windows import Windows
+from core.markets.matching.book import Book
+from core.markets.stream.archive import read_stream
+from core.markets.stream.conformance import COLUMNS, report_lines, report_sha256
+from core.markets.stream.windows import Windows
 from core.recognise import recognise
 from core.simulation import record
 
@@ -93,7 +93,7 @@ def held(made):
 
 def test_ladder_at_any_step_in_any_order_is_the_book_replayed_from_zero(tmp_path, monkeypatch):
     monkeypatch.setattr("core.markets.keyframes.EVERY", 512)
-    monkeypatch.setattr("core.markets.stream_replay.EVERY", 512)
+    monkeypatch.setattr("core.markets.stream.replay.EVERY", 512)
     columns = workload("swings", 5000)
     made = record("order_book", {"file": str(saved(tmp_path, columns))})
     assert made.fact("keyframes") > 4

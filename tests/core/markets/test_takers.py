@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.markets.lobster import find_source, read_messages
+from core.markets.lobster.reader import find_source, read_messages
 from core.markets.readers import forms
 from core.markets.readers.forms import OrderEvents
 from core.markets.takers import OrderTakers, Sweeps

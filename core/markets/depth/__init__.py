@@ -1,0 +1,1 @@
+"""Market-by-price data: a book of quantities kept from messages, and its recording."""

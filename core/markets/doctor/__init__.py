@@ -1,0 +1,1 @@
+"""The data doctor: what is wrong with a market data file, format by format."""

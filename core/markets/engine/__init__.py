@@ -1,0 +1,1 @@
+"""The matching engine for millions of messages: the rules of `core.markets.matching` on arrays, compiled."""

@@ -1,0 +1,1 @@
+"""LOBSTER days: messages beside the rows of an orderbook file, and their recording."""
