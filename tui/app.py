@@ -7,11 +7,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
+from rich.console import RenderableType
 from textual.app import App, SystemCommand
 from textual.driver import Driver
 from textual.screen import Screen
@@ -19,6 +20,7 @@ from textual.theme import Theme
 
 from core.errors import BadInput
 from core.scenario import Scenario
+from tui.compositor import RowsUpdate
 from tui.config import Config, read_config
 from tui.keys import ACTIONS, Scope, bindings, effective, shown
 from tui.right_of_way import RightOfWay
@@ -26,6 +28,7 @@ from tui.screens.base import BaseScreen
 
 if TYPE_CHECKING:
     from tui.examining import Examination
+    from tui.quick_keys import QuickKey, QuickKeys
     from tui.screens.stage import StageScreen
     from tui.worker import Recorders
 
@@ -97,6 +100,7 @@ class NotesApp(App[None]):
         self.recorders: list[Recorders] = []
         self.examinations: list[Examination] = []
         self.right_of_way = RightOfWay()
+        self.quick_keys: QuickKeys | None = None
         self.keys = effective(self.config.keymap)
         self.set_keymap(dict(self.config.keymap))
         if not self.config.motion:
@@ -114,6 +118,39 @@ class NotesApp(App[None]):
         forget = getattr(self._driver, "forget_frame", None)
         if forget is not None:
             forget()
+
+    # keys ----------------------------------------------------------------------------------------------------------
+
+    def quick(self, keys: Sequence[QuickKey]) -> None:
+        """Move the stage in front if nothing else may want these keys (a focused panel, a dialog); else they go the usual way."""
+        with self._context():
+            for key in keys:
+                stage = self.stage
+                if stage is None or stage is not self.screen or stage.focused is not None:
+                    self.post_message(key.event)
+                    continue
+                try:
+                    stage.move(key.action)
+                except Exception as error:
+                    self._handle_exception(error)
+                    return
+
+    # painting ------------------------------------------------------------------------------------------------------
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        """Rows go to the terminal cell by cell, without being written as text first."""
+        show = getattr(self._driver, "show", None)
+        shown = False
+        if show is not None and isinstance(renderable, RowsUpdate) and self._running and not self._closed and not self._batch_count:
+            cursor = self.screen.outer_size.clamp_offset(self.cursor_position)
+            self._begin_update()
+            try:
+                shown = show(renderable.pieces, cursor)
+            finally:
+                self._end_update()
+            self._previous_cursor_position = cursor
+        if not shown:
+            super()._display(screen, renderable)
 
     # screens -------------------------------------------------------------------------------------------------------
 

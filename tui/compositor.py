@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.control import Control
+from rich.segment import Segment
 from textual._compositor import Compositor, CompositorMap, CompositorUpdate, ReflowResult
 from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-Piece = tuple[int, int, Strip]
+Piece = tuple[int, int, Sequence[Segment]]
 """Row and column on the screen, and what stands there from then on."""
 
 
@@ -22,12 +23,12 @@ class RowsUpdate(CompositorUpdate):
         self.pieces = pieces
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for y, x, strip in self.pieces:
+        for y, x, segments in self.pieces:
             yield Control.move_to(x, y).segment
-            yield from strip
+            yield from segments
 
     def render_segments(self, console: Console) -> str:
-        return "".join(f"\x1b[{y + 1};{x + 1}H{strip.render(console)}" for y, x, strip in self.pieces)
+        return "".join(f"\x1b[{y + 1};{x + 1}H{Strip(segments).render(console)}" for y, x, segments in self.pieces)
 
 
 class RowCompositor(Compositor):
@@ -36,6 +37,8 @@ class RowCompositor(Compositor):
     def __init__(self) -> None:
         super().__init__()
         self._laid_out: CompositorMap = {}
+        self._alone: dict[Widget, Region | None] = {}
+        self._alone_among: dict[Widget, tuple[Region, Region]] | None = None
 
     def reflow(self, parent: Widget, size: Size) -> ReflowResult:
         """As Textual's, but held against the last layout that was painted.
@@ -46,6 +49,17 @@ class RowCompositor(Compositor):
         result = super().reflow(parent, size)
         self._laid_out = self._full_map
         return result
+
+    def alone(self, widget: Widget) -> Region | None:
+        """Where ``widget`` is on the screen if all of it is there and nothing lies over it; None otherwise."""
+        visible = self.visible_widgets
+        if visible is not self._alone_among:
+            self._alone_among = visible
+            self._alone.clear()
+        if widget not in self._alone:
+            place = visible[widget][0] if widget in visible else None
+            self._alone[widget] = place if place and self._owner(place) is widget and self.size.region.contains_region(place) else None
+        return self._alone[widget]
 
     def render_partial_update(self) -> CompositorUpdate | None:  # type: ignore[override]
         pieces = self._pieces()
@@ -84,5 +98,7 @@ class RowCompositor(Compositor):
         width = self.visible_widgets[widget][0].width
         strips = widget.render_lines(Region(0, first - top, width, last - first))
         return [
-            (y, region.x, strips[y - first].crop(region.x - left, region.right - left)) for region in regions for y in region.line_range
+            (y, region.x, list(strips[y - first].crop(region.x - left, region.right - left)))
+            for region in regions
+            for y in region.line_range
         ]

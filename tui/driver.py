@@ -8,6 +8,7 @@ import os
 import re
 import selectors
 from codecs import getincrementaldecoder
+from collections.abc import Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from functools import partial
@@ -19,7 +20,9 @@ from textual._parser import ParseError
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
-from tui.shadow import Shadow
+from tui.compositor import Piece
+from tui.quick_keys import cut_short
+from tui.shadow import Shadow, runs_of
 
 if TYPE_CHECKING:
     from tui.app import NotesApp
@@ -43,6 +46,7 @@ class TerminalDriver(LinuxDriver):
 
     _shadow: Shadow | None = None
     _typed = 0.0
+    _cut_short = False
 
     def write(self, data: str) -> None:
         """Of a frame, the cells that the terminal does not show already."""
@@ -55,6 +59,20 @@ class TerminalDriver(LinuxDriver):
             self._shadow.forget()
         if data:
             super().write(data)
+
+    def show(self, pieces: Sequence[Piece], cursor: tuple[int, int]) -> bool:
+        """Paint ``pieces`` of rows and leave the cursor there; False when they have to be written as text."""
+        runs = runs_of(pieces, self._app.console._color_system)
+        if runs is None:
+            return False
+        if self._shadow is None:
+            self._shadow = Shadow()
+        x, y = cursor
+        sent = self._shadow.change(runs, (y + 1, x + 1))
+        self._keys.give_back()
+        if sent:
+            super().write(sent)
+        return True
 
     @property
     def _keys(self) -> RightOfWay:
@@ -86,10 +104,7 @@ class TerminalDriver(LinuxDriver):
                     if not received:
                         self._input_ended()
                         return
-                    for event in parser.feed(decode(received).replace("\ufffd", "")):
-                        if isinstance(event, events.Key):
-                            self._one_key_at_a_time()
-                        self.process_message(event)
+                    self._typed_in(decode(received).replace("\ufffd", ""), parser)
                 elif not tidy:  # collecting takes longer than a key may: between two keys nobody waits for it
                     gc.collect(1)
                     tidy = True
@@ -102,6 +117,21 @@ class TerminalDriver(LinuxDriver):
                     pass
             except (EOFError, ParseError):
                 pass
+
+    def _typed_in(self, received: str, parser: XTermParser) -> None:
+        """Keys that move the playhead go to it straight away, all else through the parser and the messages of the widgets."""
+        quick = cast("NotesApp", self._app).quick_keys
+        if quick is not None and self._keys.free and not self._cut_short:
+            keys = quick.read(received)
+            if keys:
+                self._keys.take()
+                self._loop.call_soon_threadsafe(cast("NotesApp", self._app).quick, keys)
+                return
+        self._cut_short = cut_short(received)
+        for event in parser.feed(received):
+            if isinstance(event, events.Key):
+                self._one_key_at_a_time()
+            self.process_message(event)
 
     def _one_key_at_a_time(self) -> None:
         """Return once the key before this one has done all it does: it may have opened what this one is typed into."""

@@ -9,12 +9,11 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
-from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.compositor import RowCompositor
 from tui.keys import ACTIONS, Scope, shown
+from tui.rows_screen import RowsScreen
 from tui.screens.lines import Line, Part, clip
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class Body(Widget):
     DEFAULT_CSS = "Body { width: 1fr; height: 1fr; layout: vertical; }"
 
 
-class BaseScreen(Screen[None]):
+class BaseScreen(RowsScreen):
     """A full screen with a header, a footer with its main keys, and a one-line message in the footer's place."""
 
     AUTO_FOCUS = ""
@@ -61,7 +60,6 @@ class BaseScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._compositor = RowCompositor()
         self.header = Line(id="header")
         self.footer = Line(id="footer")
         self._message: tuple[str, str] = ("", "plain")

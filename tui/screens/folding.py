@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from rich.segment import Segment
-from textual.strip import Strip
 
 from tui.screens.lines import Line, Part
 from tui.widgets.fitting import clip, wrap
@@ -41,10 +40,15 @@ class Folding(Line):
         rows = wrap(self._told[0], width)
         self._rows = rows if len(rows) <= most else (*rows[: most - 1], clip(" ".join(rows[most - 1 :]), width))
         self.styles.height = max(len(self._rows), self.least)
-        self.refresh()
+        self.repaint()
 
-    def render_line(self, y: int) -> Strip:
+    def row_key(self, y: int) -> Hashable:
         if self._told is None:
-            return super().render_line(y)
+            return super().row_key(y)
+        return self._told[1], self._rows[y] if y < len(self._rows) else ""
+
+    def draw_row(self, y: int) -> list[Segment]:
+        if self._told is None:
+            return super().draw_row(y)
         said = f" {self._rows[y]}" if y < len(self._rows) else ""
-        return Strip([Segment(said, self.rich_style + self.style(self._told[1]))]).adjust_cell_length(self.size.width, self.rich_style)
+        return [Segment(said, self.style(self._told[1]))]

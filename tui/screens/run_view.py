@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from time import monotonic
 
-from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
@@ -48,7 +47,7 @@ class Framed(Horizontal):
 
     def forget(self) -> None:
         for edge in self.edges:
-            edge.refresh()
+            edge.forget()
 
 
 class PanelBox(Vertical):
@@ -306,22 +305,18 @@ class RunView(Widget):
     def _show_title(self, step: int, length: int) -> None:
         recording = self.run.recording
         if not length:
-            title: list[Part] = [({"recording": "recording…", "failed": "failed"}.get(recording.state, "no steps"), "dim")]
+            titles: list[list[Part]] = [[({"recording": "recording…", "failed": "failed"}.get(recording.state, "no steps"), "dim")]]
         else:
             growing = "" if recording.state != "recording" else "…"
-            room = (self.title_rule.size.width or 1000) - 5
-            long, short = f"Step {step + 1:,} of {length:,}{growing}", f"{step + 1:,}/{length:,}{growing}"
-            names = _names(recording, step)
-            tries = [(count, name) for name in names for count in (long, short)] or [(long, "")]
-            count, name = next((pair for pair in tries if cell_len("".join(pair)) <= room), tries[-1])
-            title = [(count, "strong"), *([(name, "plain")] if name else [])]
+            counts = (f"Step {step + 1:,} of {length:,}{growing}", f"{step + 1:,}/{length:,}{growing}")
+            titles = [[(count, "strong"), *([(name, "plain")] if name else [])] for name in _names(recording, step) for count in counts]
         if self.run.label != "default" and self.has_class("-pair"):
-            title = [(f"{self.run.label} ", "selected"), *title]
+            titles = [[(f"{self.run.label} ", "selected"), *title] for title in titles]
         note: list[Part] = []
         if self.tall:
             other = "narration" if self.has_class("-numbers") else "numbers"
             note = [(self.side_key + " ", "key"), (other, "dim")] if self.side_key else [(other, "dim")]
-        self.title_rule.show(title, note)
+        self.title_rule.show(*titles, note=note)
 
     def forget_shown(self) -> None:
         """What was shown last says nothing any more (another size, another layout): the next `show` looks at everything."""

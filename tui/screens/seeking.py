@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 class Seeking(StageBase):
     """Part of the stage screen."""
 
+    def move(self, call: str) -> None:
+        """Do what ``call`` says, which is one of `tui.quick_keys.MOVES`, as Textual writes it: ``forward``, ``tenth(3)``."""
+        name, _, argument = call.rstrip(")").partition("(")
+        getattr(self, f"action_{name}")(*([int(argument)] if argument else []))
+
     def action_back(self) -> None:
         self.go(lambda player: player.move(-1))
 

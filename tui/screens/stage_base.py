@@ -22,6 +22,7 @@ from core.views import Gantt
 from tui.config import Position, remember, remembered
 from tui.keys import shown
 from tui.player import Player
+from tui.quick_keys import QuickKeys
 from tui.runs import Run, Runs
 from tui.screens.base import BaseScreen, key_parts
 from tui.screens.lines import Part, clip
@@ -117,6 +118,8 @@ class StageBase(BaseScreen):
     def on_mount(self) -> None:
         self._recorders = Recorders(self._from_a_thread, self.notes.right_of_way)
         self.notes.recorders.append(self._recorders)
+        if self.notes.quick_keys is None:
+            self.notes.quick_keys = QuickKeys(self.notes.keys)
         if not self.front.done:
             self.start(self.front)
         self.call_later(self.set_out)
@@ -232,6 +235,10 @@ class StageBase(BaseScreen):
         """Show the step the player stands at; every part sends only what changed."""
         if self._left or not self.views or not self.is_mounted:
             return
+        with self.one_frame():
+            self._paint()
+
+    def _paint(self) -> None:
         player = self.player
         step = player.tick()
         if self.runs.beside is not None:
@@ -266,8 +273,9 @@ class StageBase(BaseScreen):
             self.say("")
         self._pending = ""
         move(self.player)
-        self.paint()
         self.notes.right_of_way.acted()
+        self.paint()
+        self.notes.right_of_way.give_back()  # also where there was nothing to paint
         self.arm()
 
     def grown(self) -> None:

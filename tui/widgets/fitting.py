@@ -9,6 +9,11 @@ from rich.segment import Segment
 from rich.style import Style
 
 
+def cells(text: str) -> int:
+    """How many cells ``text`` (without control characters) fills."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
 def printable(text: str) -> str:
     """``text`` with a space for every character that would move the cursor or change the terminal."""
     return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
@@ -19,7 +24,7 @@ def clip(text: str, width: int) -> str:
     if width <= 0:
         return ""
     text = printable(text)
-    if cell_len(text) <= width:
+    if cells(text) <= width:
         return text
     return set_cell_size(text, width - 1).rstrip() + "…"
 
@@ -27,13 +32,13 @@ def clip(text: str, width: int) -> str:
 def pad(text: str, width: int, right: bool = False) -> str:
     """``text`` clipped and filled with spaces to exactly ``width`` cells; ``right`` puts the text at the right end."""
     text = clip(text, width)
-    space = " " * (width - cell_len(text))
+    space = " " * (width - cells(text))
     return space + text if right else text + space
 
 
 def centred(text: str, width: int) -> str:
     text = clip(text, width)
-    space = width - cell_len(text)
+    space = width - cells(text)
     return " " * (space // 2) + text + " " * (space - space // 2)
 
 
@@ -86,9 +91,10 @@ class Row:
 
     def add(self, text: str, style: Style | None = None) -> Row:
         if text:
-            text = printable(text)
+            if not text.isprintable():
+                text = printable(text)
             self.segments.append(Segment(text, style))
-            self.width += cell_len(text)
+            self.width += len(text) if text.isascii() else cell_len(text)
         return self
 
     def to(self, column: int) -> Row:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
-from textual.color import Color
-from textual.filter import LineFilter
 from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.theme import Theme
 from textual.widget import Widget
 
+from tui.rows_screen import RowsScreen
 from tui.theme import Palette
+
+Wear = Callable[[Style | None], Style]
 
 
 class RowsWidget(Widget):
@@ -23,11 +24,12 @@ class RowsWidget(Widget):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._painted: dict[int, Hashable] = {}
-        self._strips: dict[int, tuple[Hashable, Strip]] = {}
+        self._kept_rows: dict[int, tuple[Hashable, list[Segment]]] = {}
+        self._worn: dict[Style | None, Style] = {}
         self._palette: Palette | None = None
         self._planned: Size | None = None
-        self._base: Style | None = None
-        self._ground: Color | None = None
+        self._bare: bool | None = None
+        self._rows_screen: RowsScreen | None = None
 
     # for subclasses ------------------------------------------------------------------------------------------------
 
@@ -66,43 +68,48 @@ class RowsWidget(Widget):
         return self._palette
 
     def repaint(self) -> None:
-        """Send the rows that differ from those painted, each up to its last cell that differs."""
-        size = self.size
-        width, height = size
-        if not width or not height or not self.ready:
+        """Paint the rows that differ from those painted."""
+        size = self._own_size()
+        if not size.width or not size.height or not self.ready:
+            self._planned = None  # whatever is drawn next is planned first
             return
         self._replan(size)
+        painted, row_key = self._painted, self.row_key
         changed = []
-        for y in range(height):
-            key, painted = self.row_key(y), self._painted.get(y, ...)  # ...: not painted yet
-            if painted == key:
-                continue
-            before, extent = self._strips.get(y), width
-            if before is not None and before[0] == painted:
-                extent = differing(before[1], self._strip(y, key, width))
-            self._painted[y] = key
-            if extent:
-                changed.append(Region(0, y, extent, 1))
-        if changed:
-            self.refresh(*changed)
+        for y in range(size.height):
+            key = row_key(y)
+            if painted.get(y, ...) != key:  # ...: not painted yet
+                painted[y] = key
+                changed.append(y)
+        if not changed:
+            return
+        if self._rows_screen is not None:
+            self._rows_screen.rows_changed(self, changed)
+        else:
+            self.refresh(*(Region(0, y, size.width, 1) for y in changed))
 
     def forget(self) -> None:
         """Everything may look different now (theme, new view): paint all rows again."""
-        self._palette = self._base = self._ground = None
+        self._palette = None
         self._painted.clear()
-        self._strips.clear()
+        self._forget_styles()
         size = self.size
         if size.width and self.ready:
             self._replan(size)
         self.refresh()
 
     def on_mount(self) -> None:
+        self._rows_screen = self.screen if isinstance(self.screen, RowsScreen) else None
         self.app.theme_changed_signal.subscribe(self, self._theme_changed)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._base = self._ground = None
-        self._strips.clear()
+        self._bare = None
+        self._forget_styles()
+
+    def _forget_styles(self) -> None:
+        self._worn.clear()
+        self._kept_rows.clear()
 
     def _theme_changed(self, _: Theme) -> None:
         self.forget()
@@ -128,16 +135,48 @@ class RowsWidget(Widget):
         """The lines of the widget, without the detour for borders and padding when it has none."""
         if self.styles.gutter or not self._fits():
             return super().render_lines(crop)
-        strips = [self.line_now(y) for y in crop.line_range]
-        if filters := self.get_line_filters():
-            if self._ground is None:
-                self._ground = self.background_colors[1]
-            strips = filtered(strips, filters, self._ground)
+        strips = [self.render_line(y) for y in crop.line_range]
         left, right = crop.column_span
         return strips if (left, right) == (0, self.room.width) else [strip.crop(left, right) for strip in strips]
 
     def render_line(self, y: int) -> Strip:
-        return self.line_now(y) if self._fits() else Strip.blank(self.size.width, self.rich_style)
+        if not self._fits():
+            return Strip.blank(self.size.width, self.rich_style)
+        return Strip(self.segments_now(y), self.room.width)
+
+    def segments_now(self, y: int) -> list[Segment]:
+        """Row ``y`` as the terminal is to show it, over the whole width; it counts as painted then."""
+        key = self.row_key(y)
+        self._painted[y] = key
+        kept = self._kept_rows.get(y)
+        if kept is not None and kept[0] == key:
+            return kept[1]
+        made = composed(self.draw_row(y), self.room.width, self._worn, self._wear)
+        self._kept_rows[y] = (key, made)
+        return made
+
+    def _wear(self, style: Style | None) -> Style:
+        """What ``style`` is on the terminal: on the widget's own ground, in the colours there are; equal ones are one object.
+
+        The styles of all ancestors are added up for that: once a style, not once a row.
+        """
+        known = self._worn.get(style)
+        if known is not None:
+            return known
+        worn = self.rich_style + style
+        for line_filter in self.get_line_filters():
+            worn = line_filter.apply([Segment(" ", worn)], self.background_colors[1])[0].style or worn
+        self._worn[style] = next((known for known in self._worn.values() if known == worn), worn)
+        return self._worn[style]
+
+    def _own_size(self) -> Size:
+        """`size`, which looks through the whole layout and adds up borders each time, from what the screen knows of this widget."""
+        place = self._rows_screen.place_of(self) if self._rows_screen is not None else None
+        if place is None:
+            return self.size
+        if self._bare is None:
+            self._bare = not self.styles.gutter
+        return place.size if self._bare else self.size
 
     def _fits(self) -> bool:
         """Whether there is something to draw, planned for the size that the widget has now."""
@@ -148,83 +187,41 @@ class RowsWidget(Widget):
             self._replan(size)
         return True
 
-    def line_now(self, y: int) -> Strip:
-        key = self.row_key(y)
-        strip = self._strip(y, key, self.room.width)
-        self._painted[y] = key
-        return strip
-
-    def _strip(self, y: int, key: Hashable, width: int) -> Strip:
-        cached = self._strips.get(y)
-        if cached is not None and cached[0] == key:
-            return cached[1]
-        base = self._base
-        if base is None:  # adds up the styles of all ancestors: once, not once a row
-            base = self._base = self.rich_style
-        strip = composed(self.draw_row(y), width, base)
-        self._strips[y] = (key, strip)
-        return strip
-
     def _replan(self, size: Size) -> None:
         if self._planned != size:
             self._planned = size
             self._painted.clear()
-            self._strips.clear()
+            self._kept_rows.clear()
         self.plan(size)
 
 
-def composed(segments: Iterable[Segment], width: int, base: Style) -> Strip:
-    """A strip of ``width`` cells: ``segments`` on the style ``base``, runs of one style merged, cut or filled with blanks."""
+def composed(segments: Iterable[Segment], width: int, known: Mapping[Style | None, Style], wear: Wear) -> list[Segment]:
+    """``width`` cells: the ``segments`` in the styles that they wear, runs of one style merged, cut or filled with blanks.
+
+    ``known`` holds what ``wear`` has said, one object for each style.
+    """
     merged: list[Segment] = []
-    text, style, used = "", base, 0
-    for piece, worn, _ in segments:
+    text, style, used = "", None, 0
+    for piece, own, _ in segments:
         if not piece:
             continue
-        own = base + worn if worn is not None else base
-        if own != style and text:
-            merged.append(Segment(text, style))
-            text = ""
-        text, style = text + piece, own
-        used += cell_len(piece)
+        worn = known.get(own)
+        if worn is None:
+            worn = wear(own)
+        if worn is style:
+            text += piece
+        else:
+            if text:
+                merged.append(Segment(text, style))
+            text, style = piece, worn
+        used += len(piece) if piece.isascii() else cell_len(piece)
     if used < width:
-        if style != base and text:
-            merged.append(Segment(text, style))
-            text = ""
-        text, style = text + " " * (width - used), base
+        ground = wear(None)
+        if ground is not style:
+            if text:
+                merged.append(Segment(text, style))
+            text, style = "", ground
+        text += " " * (width - used)
     if text:
         merged.append(Segment(text, style))
-    strip = Strip(merged, max(used, width))
-    return strip if used <= width else strip.crop(0, width)
-
-
-def filtered(strips: Sequence[Strip], filters: Sequence[LineFilter], ground: Color) -> list[Strip]:
-    """``strips`` with the colours that the terminal can show."""
-    for line_filter in filters:
-        strips = [strip.apply_filter(line_filter, ground) for strip in strips]
-    return list(strips)
-
-
-def differing(before: Strip, after: Strip) -> int:
-    """Cells from the left up to the last one in which two strips of one width differ; 0 when they are equal.
-
-    The terminal keeps the rest of the row: a row is sent from its left edge, so only its right end can be spared.
-    """
-    old, new = list(before), list(after)
-    same = 0
-    while old and new:
-        (old_text, old_style, _), (new_text, new_style, _) = old.pop(), new.pop()
-        if old_style != new_style:
-            break
-        shorter = min(len(old_text), len(new_text))
-        common = 0
-        while common < shorter and old_text[-1 - common] == new_text[-1 - common]:
-            common += 1
-        if common:
-            same += cell_len(new_text[-common:])
-        if common < shorter:
-            break
-        if len(old_text) > shorter:
-            old.append(Segment(old_text[:-shorter], old_style))
-        elif len(new_text) > shorter:
-            new.append(Segment(new_text[:-shorter], new_style))
-    return after.cell_length - same
+    return merged if used <= width else list(Strip(merged, used).crop(0, width))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Hashable
 from dataclasses import dataclass
+from itertools import groupby
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -91,19 +92,28 @@ class Scrubber(RowsWidget):
             return []
         row, palette, track = Row(), self.palette, self._track
         row.add(self._left, palette.style("selected" if self._playing else "plain", bold=True))
-        first, last = track.current
-        for at, mark in enumerate(track.cells):
-            if at == track.head:
-                row.add("●", palette.style("selected", bold=True))
-            elif at in track.marks:
-                row.add("◆", palette.style("own", bold=True))
-            elif at >= track.known:
-                row.add(mark, palette.style("dim"))
-            elif first <= at < last and mark not in "├┤┼┬─━":
-                row.add(mark, palette.style("plain", bold=True))
-            else:
-                row.add(mark, palette.style("plain" if at < track.head else "dim"))
+        looks = {
+            "head": ("selected", True), "mark": ("own", True), "here": ("plain", True), "played": ("plain", False), "ahead": ("dim", False),
+        }  # fmt: skip
+        for look, run in groupby(range(len(track.cells)), self._look_of):
+            role, bold = looks[look]
+            text = {"head": "●", "mark": "◆"}
+            row.add("".join(text.get(look, track.cells[at]) for at in run), palette.style(role, bold=bold))
         return row.add(self._right, palette.style("plain")).segments
+
+    def _look_of(self, at: int) -> str:
+        """What cell ``at`` of the track is: the playhead, a bookmark, of the current phase (not its line), played, or still ahead."""
+        track = self._track
+        first, last = track.current
+        if at == track.head:
+            return "head"
+        if at in track.marks:
+            return "mark"
+        if at >= track.known:
+            return "ahead"
+        if first <= at < last and track.cells[at] not in "├┤┼┬─━":
+            return "here"
+        return "played" if at < track.head else "ahead"
 
     def on_click(self, event: events.Click) -> None:
         recording = self._recording

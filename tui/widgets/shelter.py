@@ -9,7 +9,6 @@ from typing import Any
 from rich.segment import Segment
 from textual import events
 from textual.geometry import Size
-from textual.strip import Strip
 
 from core.views import View
 from tui.defects import told
@@ -70,12 +69,12 @@ class Sheltered(ViewWidget[View]):
                 self._give_up(error)
         return [Segment(clip(self._fault_line, self.size.width), self.palette.style("bad"))] if y == 0 else []
 
-    def line_now(self, y: int) -> Strip:
+    def segments_now(self, y: int) -> list[Segment]:
         try:
-            return super().line_now(y)
+            return super().segments_now(y)
         except Exception as error:
             self._give_up(error)
-            return Strip.blank(self.room.width, self.rich_style)
+            return [Segment(" " * self.room.width, self.rich_style)]
 
     def move_cursor(self, dx: int, dy: int) -> bool:
         try:

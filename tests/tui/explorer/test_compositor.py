@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 from rich.console import Console, RenderableType
+from rich.segment import Segment
 from textual.app import App as TextualApp
 from textual.app import ComposeResult
 from textual.screen import Screen
@@ -24,8 +25,8 @@ def drawn(strips: list[Strip]) -> Cells:
     return {(y, x): cell for y, strip in enumerate(strips) for x, cell in enumerate(_cells(strip))}
 
 
-def _cells(strip: Strip) -> list[tuple[str, object]]:
-    return [(letter, segment.style) for segment in strip for letter in segment.text]
+def _cells(segments: Iterable[Segment]) -> list[tuple[str, object]]:
+    return [(letter, segment.style) for segment in segments for letter in segment.text]
 
 
 async def test_steps_leave_on_the_screen_what_a_full_update_draws(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,8 +52,8 @@ async def test_steps_leave_on_the_screen_what_a_full_update_draws(app: App, monk
                 if not isinstance(update, RowsUpdate):  # the whole screen
                     terminal = drawn(screen._compositor.render_strips())
                     continue
-                for y, x, strip in update.pieces:
-                    terminal |= {(y, x + at): cell for at, cell in enumerate(_cells(strip))}
+                for y, x, segments in update.pieces:
+                    terminal |= {(y, x + at): cell for at, cell in enumerate(_cells(segments))}
             assert terminal == drawn(screen._compositor.render_strips()), key
             assert key == "tab" or all(isinstance(update, RowsUpdate) for update in updates), key
             small += len(updates) if key != "tab" else 0
