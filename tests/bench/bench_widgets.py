@@ -1,9 +1,9 @@
-"""Cost of one step and of a full repaint, per view kind: processor time from `show` to drawn rows, and bytes at true colour.
+"""Cost of one step and of a full repaint, per view kind: processor time from `show` to what is sent, and bytes at true colour.
 
     python tests/bench/bench_widgets.py [kind …]
 
-Bytes are those of the widget's own rows, cut where the screen would cut them; cursor moves add a few per row. The last
-column compares a step with a full repaint of the same widget in the same run: what repainting only changed rows saves.
+Bytes are what a terminal is sent that shows this widget alone. The last column compares a step with a full repaint of the same
+widget in the same run: what sending only changed cells saves.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ import asyncio
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.color import ColorSystem
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tui" / "widgets"))
 
 from harness import ViewApp, all_to_all, gates, one_f_one_b, overlapped_streams, ring_all_gather, shards, traffic_matrix
 
 from core.views import Axis, Breakdown, Column, Ladder, Listing, Plot, Table, View
+from tui.shadow import Shadow, runs_of
 
 Made = tuple[View, int]
 
@@ -92,30 +93,35 @@ async def measure(name: str, made: Made, size: tuple[int, int] = (84, 36)) -> No
     """Print one line; the default size is what a single panel has on a 120x40 stage."""
     view, steps = made
     app = ViewApp(view)
-    console = Console(color_system="truecolor")
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
-        widget = app.widget
+        widget, shadow = app.widget, Shadow()
+
+        def sent_for(rows: Iterable[int]) -> int:
+            runs = runs_of([(y, 0, widget.segments_now(y)) for y in rows], ColorSystem.TRUECOLOR)
+            assert runs is not None
+            return len(shadow.change(runs, None).encode())
+
         full_times, full_bytes = [], []
         for step in (0, steps // 2, steps - 1):
             widget.show(step)
+            shadow.forget()
             started = time.thread_time()
             widget.forget()
-            strips = [widget.render_line(y) for y in range(size[1])]
+            full_bytes.append(sent_for(range(size[1])))
             full_times.append(time.thread_time() - started)
-            full_bytes.append(sum(len(strip.render(console).encode()) for strip in strips))
         regions: list[Any] = []
         widget.refresh = lambda *areas, **_: regions.extend(areas)  # type: ignore[method-assign,assignment]
         times, sent = [], []
         first = max(steps // 2 - 250, 0)
         widget.show(first)
+        sent_for(range(size[1]))
         for step in range(first + 1, min(steps, first + 500)):
             regions.clear()
             started = time.thread_time()
             widget.show(step)
-            cut = [widget.render_line(region.y).crop(0, region.right) for region in regions]
+            sent.append(sent_for(region.y for region in regions))
             times.append(time.thread_time() - started)
-            sent.append(sum(len(strip.render(console).encode()) for strip in cut))
         times, sent = sorted(times), sorted(sent)
         p95, middle = len(times) * 95 // 100, len(times) // 2
         print(
