@@ -9,9 +9,8 @@ import re
 import selectors
 from codecs import getincrementaldecoder
 from collections.abc import Sequence
-from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import suppress
-from functools import partial
+from concurrent.futures import wait
+from functools import cached_property, partial
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
@@ -19,9 +18,10 @@ from textual import events
 from textual._parser import ParseError
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
 
 from tui.compositor import Piece
-from tui.quick_keys import cut_short
+from tui.quick_keys import Received
 from tui.shadow import Shadow, runs_of
 
 if TYPE_CHECKING:
@@ -44,17 +44,20 @@ _CLEARS = ("\x1b[2J", "\x1b[J", "\x1b[?1049")
 class TerminalDriver(LinuxDriver):
     """Decodes input with replacement characters; the end of a terminal's input ends the app instead of spinning on it."""
 
-    _shadow: Shadow | None = None
     _typed = 0.0
-    _cut_short = False
+
+    @cached_property
+    def _shadow(self) -> Shadow:
+        return Shadow()
+
+    @cached_property
+    def _received(self) -> Received:
+        return Received()
 
     def write(self, data: str) -> None:
         """Of a frame, the cells that the terminal does not show already."""
-        if self._shadow is None:
-            self._shadow = Shadow()
         if _FRAME.match(data):
             data = self._shadow.difference(data)
-            self._keys.give_back()
         elif any(clears in data for clears in _CLEARS):
             self._shadow.forget()
         if data:
@@ -65,11 +68,8 @@ class TerminalDriver(LinuxDriver):
         runs = runs_of(pieces, self._app.console._color_system)
         if runs is None:
             return False
-        if self._shadow is None:
-            self._shadow = Shadow()
         x, y = cursor
         sent = self._shadow.change(runs, (y + 1, x + 1))
-        self._keys.give_back()
         if sent:
             super().write(sent)
         return True
@@ -80,8 +80,7 @@ class TerminalDriver(LinuxDriver):
 
     def forget_frame(self) -> None:
         """What the terminal shows is not known any more: it was resized, or another program had it."""
-        if self._shadow is not None:
-            self._shadow.forget()
+        self._shadow.forget()
 
     def start_application_mode(self) -> None:
         self.forget_frame()
@@ -109,7 +108,7 @@ class TerminalDriver(LinuxDriver):
                     gc.collect(1)
                     tidy = True
                 for event in parser.tick():
-                    self.process_message(event)
+                    self._pass_on(event)
         finally:
             selector.close()
             try:
@@ -121,24 +120,29 @@ class TerminalDriver(LinuxDriver):
     def _typed_in(self, received: str, parser: XTermParser) -> None:
         """Keys that move the playhead go to it straight away, all else through the parser and the messages of the widgets."""
         quick = cast("NotesApp", self._app).quick_keys
-        if quick is not None and self._keys.free and not self._cut_short:
+        if quick is not None and self._keys.free and not self._received.unfinished:
             keys = quick.read(received)
             if keys:
                 self._keys.take()
                 self._loop.call_soon_threadsafe(cast("NotesApp", self._app).quick, keys)
                 return
-        self._cut_short = cut_short(received)
+        self._received.add(received)
         for event in parser.feed(received):
-            if isinstance(event, events.Key):
-                self._one_key_at_a_time()
-            self.process_message(event)
+            self._pass_on(event)
+
+    def _pass_on(self, event: Message) -> None:
+        if isinstance(event, events.Key):
+            self._one_key_at_a_time()
+        self.process_message(event)
 
     def _one_key_at_a_time(self) -> None:
         """Return once the key before this one has done all it does: it may have opened what this one is typed into."""
         before, self._typed = self._typed, monotonic()
         if self._typed - before < _SURELY_DONE or not self._keys.free:
-            with suppress(FutureTimeout):
-                asyncio.run_coroutine_threadsafe(self._done(), self._loop).result(_LONGEST)
+            end, done = self._typed + _LONGEST, asyncio.run_coroutine_threadsafe(self._done(), self._loop)
+            while not self.exit_event.is_set() and monotonic() < end:  # an app that ends waits for this thread
+                if wait([done], _PAUSE).done:
+                    break
             self._typed = monotonic()
         self._keys.take()
 

@@ -14,13 +14,17 @@ from textual import events
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual.keys import _character_to_key
 
-from tui.keys import BY_ID
+from tui.keys import ACTIONS, Action
 
 MOVES = (
     "back", "forward", "back_far", "forward_far", "previous_phase", "next_phase", "start", "end", *(f"tenth_{n}" for n in range(10)),
 )  # fmt: skip
 """Actions of the stage that end with a painted step."""
 _UNFINISHED = re.compile(r"\x1b(?:[\[O][0-9;?<>=]*)?\Z")
+_PASTE = re.compile(r"\x1b\[20([01])~")
+"""Begin and end of a paste."""
+_ELSEWHERE = frozenset({"ctrl+q", "escape"})
+"""Always quits; begins what other keys send."""
 
 
 class QuickKey(NamedTuple):
@@ -41,7 +45,12 @@ class QuickKeys:
 
     def __init__(self, keys: Mapping[str, tuple[str, ...]]) -> None:
         """``keys``: those of every action, by its id (`tui.keys.effective`)."""
-        wanted = {key: BY_ID[action].call for action in MOVES for key in keys.get(action, ())}
+        first: dict[str, Action] = {}  # of two actions with one key the first has it
+        for action in ACTIONS:
+            if action.scope == "stage":
+                for key in keys.get(action.id, ()):
+                    first.setdefault(key, action)
+        wanted = {key: action.call for key, action in first.items() if action.id in MOVES and key not in _ELSEWHERE}
         sent = {letter: _character_to_key(letter) for letter in string.ascii_letters + string.digits + string.punctuation}
         for sequence, names in ANSI_SEQUENCES_KEYS.items():
             if isinstance(names, tuple) and len(names) == 1:
@@ -58,6 +67,18 @@ class QuickKeys:
         return [self._known[text] for text in texts] if sum(map(len, texts)) == len(received) else []
 
 
-def cut_short(received: str) -> bool:
-    """Whether ``received`` ends within an escape sequence: what comes next belongs to it."""
-    return _UNFINISHED.search(received) is not None
+class Received:
+    """Whether what comes next belongs to what came before: to an escape sequence that is cut in two (or more), or to a paste."""
+
+    def __init__(self) -> None:
+        self.unfinished = False
+        self._tail = ""
+        self._pasting = False
+
+    def add(self, received: str) -> None:
+        text = self._tail + received
+        for mark in _PASTE.finditer(text):
+            self._pasting = mark[1] == "0"
+        cut = _UNFINISHED.search(text)
+        self._tail = cut[0] if cut else ""
+        self.unfinished = self._pasting or cut is not None

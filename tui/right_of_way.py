@@ -6,7 +6,7 @@ import threading
 
 
 class RightOfWay:
-    """Taken when a key arrives and given back with the frame that answers it; who records asks between two steps whether to wait."""
+    """Taken when a key arrives, given back once the step it leads to is painted; who records asks between two steps whether to wait."""
 
     LONGEST = 0.05
     """Seconds that a recording waits for one key at most: not every key moves the playhead."""
@@ -14,26 +14,22 @@ class RightOfWay:
     def __init__(self) -> None:
         self._free = threading.Event()
         self._free.set()
-        self._acted = False
+        self._answered = True
 
     @property
     def free(self) -> bool:
-        return self._free.is_set()
+        """Whether the last key has been answered. One that did not move the playhead never is."""
+        return self._answered
 
     def take(self) -> None:
-        self._acted = False
+        self._answered = False
         self._free.clear()
 
-    def acted(self) -> None:
-        """The key has done what it does: the next frame shows it."""
-        self._acted = True
-
     def give_back(self) -> None:
-        """A frame was sent. One that was on its way before the key had acted does not answer it."""
-        if self._acted:
-            self._free.set()
+        self._answered = True
+        self._free.set()
 
     def wait(self) -> None:
-        """Return when no key is being answered, or after `LONGEST`."""
+        """Return when no key is being answered, or after `LONGEST`. The key may still be on its way then; nobody waits for it again."""
         if not self._free.wait(self.LONGEST):
             self._free.set()

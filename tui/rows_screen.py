@@ -66,7 +66,7 @@ class RowsScreen(Screen[None]):
             if place is None or place.size != widget.room:
                 widget.refresh(*(Region(0, y, widget.room.width, 1) for y in sorted(rows)))
             else:
-                pieces += [(place.y + y, place.x, widget.segments_now(y)) for y in rows]
+                pieces += [(place.y + y, place.x, widget.segments_now(y)) for y in rows if y < place.height]
         if pieces:
             pieces.sort(key=lambda piece: piece[:2])
             app._display(self, RowsUpdate(pieces))

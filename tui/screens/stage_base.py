@@ -273,9 +273,8 @@ class StageBase(BaseScreen):
             self.say("")
         self._pending = ""
         move(self.player)
-        self.notes.right_of_way.acted()
         self.paint()
-        self.notes.right_of_way.give_back()  # also where there was nothing to paint
+        self.notes.right_of_way.give_back()
         self.arm()
 
     def grown(self) -> None:

@@ -8,7 +8,9 @@ from collections.abc import Callable
 import pyte
 import pytest
 from rich.console import RenderableType
+from textual import events
 from textual._compositor import CompositorUpdate
+from textual.message import Message
 from textual.screen import Screen
 from textual.strip import Strip
 from walking import story
@@ -132,3 +134,39 @@ async def test_a_title_is_fitted_to_the_room_it_has_now(app: App) -> None:
         stage.views[0].forget_shown()
         stage.paint()
         assert rule.text == shown
+
+
+async def test_rows_that_a_widget_no_longer_has_are_not_painted_below_it(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It became lower after they were due."""
+    made = app()
+    terminal = Terminal(made, (120, 40), monkeypatch)
+    async with made.run_test(size=(120, 40)) as pilot:
+        await made.wait_recorded()
+        stage = made.stage
+        assert stage is not None
+        with stage.one_frame():
+            stage.rows_changed(stage.header, [0, 1])
+        await pilot.pause()
+        assert terminal.lines == terminal.drawn_anew()
+
+
+async def test_a_step_painted_for_the_old_size_of_a_terminal_is_not_held_for_shown(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The app knows the new size a moment before its screen does."""
+    made = app()
+    happened: list[str] = []
+    async with made.run_test(size=(120, 40)) as pilot:
+        await made.wait_recorded()
+        assert made._driver is not None and made.stage is not None
+        monkeypatch.setattr(made._driver, "forget_frame", lambda: happened.append("forgotten"), raising=False)
+        forward, post = made.stage.action_forward, made.stage.post_message
+
+        def moved_first(message: Message) -> bool:
+            if isinstance(message, events.Resize):
+                forward()
+                happened.append("painted")
+            return post(message)
+
+        monkeypatch.setattr(made.stage, "post_message", moved_first)
+        await pilot.resize_terminal(100, 30)
+        await pilot.pause()
+    assert "painted" in happened and happened[-1] == "forgotten"

@@ -236,3 +236,32 @@ def test_a_search_typed_in_one_burst_at_home_does_not_quit(terminal):
     term.wait_for("quit")
     term.settle(0.3)
     assert term.process.poll() is None
+
+
+def test_keys_typed_after_quitting_do_not_hold_it_up(terminal):
+    term = terminal("countdown")
+    opened(term)
+    started = time.monotonic()
+    term.send("q" + "5" * 8)
+    assert term.wait_exit(20) == 0
+    assert time.monotonic() - started < 4.0
+
+
+def test_digits_of_a_paste_that_comes_in_pieces_do_not_move_the_playhead(terminal):
+    term = terminal("countdown")
+    opened(term)
+    for piece in ("\x1b[200~1", "5", "9", "\x1b[201~"):
+        term.send(piece)
+        term.settle(0.1)
+    assert "4 left" in term.text()
+    term.send("9")
+    term.wait_for(lambda text: "4 left" not in text)
+
+
+def test_a_sequence_that_comes_byte_by_byte_is_one_key(terminal):
+    term = terminal("countdown")
+    opened(term)
+    for piece in ("\x1b", "[", "1", ";", "2", "C"):  # Shift+Right: ten percent on
+        term.send(piece)
+        term.settle(0.015)
+    term.wait_for("3 left")
