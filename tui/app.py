@@ -115,10 +115,6 @@ class NotesApp(App[None]):
         return TerminalDriver
 
     def on_resize(self) -> None:
-        self.forget_frame()
-
-    def forget_frame(self) -> None:
-        """What the terminal shows is not known any more."""
         forget = getattr(self._driver, "forget_frame", None)
         if forget is not None:
             forget()

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from tui.widgets.rows import RowsWidget
 
 
+_LAID_OUT = 0.02
+"""Seconds after which a screen has probably been laid out for a new size of the terminal."""
+
+
 class RowsScreen(Screen[None]):
     """Row widgets say which of their rows changed; `send_rows` paints them, by itself once the current message is handled."""
 
@@ -56,6 +60,9 @@ class RowsScreen(Screen[None]):
             return
         app = self.app
         in_front = app.screen is self
+        if in_front and self._rows_compositor.size != app.size:  # laid out for a terminal of another size
+            self.set_timer(_LAID_OUT, self.send_rows)
+            return
         if in_front and (self._layout_required or self._scroll_required or self._repaint_required or app._batch_count):
             self.call_after_refresh(self.send_rows)  # a layout drops what is due to be painted elsewhere
             return

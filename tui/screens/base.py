@@ -83,7 +83,6 @@ class BaseScreen(RowsScreen):
         self.app.theme_changed_signal.subscribe(self, lambda _: self.forget())
 
     def on_resize(self, event: events.Resize) -> None:
-        self.notes.forget_frame()  # what a key painted since the app knew of the new size was made for the old one
         width, height = event.size
         small = width < SMALLEST[0] or height < SMALLEST[1]
         self.set_class(small, "-small")
