@@ -58,7 +58,7 @@ class RowCompositor(Compositor):
             self._alone.clear()
         if widget not in self._alone:
             place = visible[widget][0] if widget in visible else None
-            self._alone[widget] = place if place and self._owner(place) is widget and self.size.region.contains_region(place) else None
+            self._alone[widget] = place if place and self._owner(place) is widget else None
         return self._alone[widget]
 
     def render_partial_update(self) -> CompositorUpdate | None:  # type: ignore[override]

@@ -140,3 +140,19 @@ async def test_what_moved_is_painted_though_somebody_asked_for_the_layout_before
         assert compositor.full_map[rule].region.width == 40
         assert rule in compositor.reflow(stage, stage.size).resized
         assert any(region.contains(79, rule.region.y) for region in compositor._dirty_regions)
+
+
+async def test_only_what_is_in_sight_and_under_nothing_is_painted_by_itself() -> None:
+    app = Pair(over=True)
+    async with app.run_test(size=(15, 10)) as pilot:
+        compositor = app.screen._compositor
+        assert isinstance(compositor, RowCompositor)
+        await pilot.pause()
+        left, right, over = (app.query_one(name) for name in ("#left", "#right", "#over"))
+        assert compositor.alone(over) == over.region
+        assert compositor.alone(left) is None, "something lies over it"
+        over.display = False
+        await pilot.pause()
+        assert compositor.alone(left) == left.region
+        assert compositor.alone(over) is None
+        assert right.region.right > 15 and compositor.alone(right) is None, "a part of it is outside"

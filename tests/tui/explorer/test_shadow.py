@@ -5,8 +5,13 @@ from __future__ import annotations
 import pyte
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.color import ColorSystem
+from rich.console import Console
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
 
-from tui.shadow import Shadow
+from tui.shadow import Shadow, runs_of
 
 WIDTH, HEIGHT = 24, 6
 STYLES = st.sampled_from(["31", "1;38;2;1;2;3", "44", "48;2;1;2;3", "2;7", "4;32", "39;49"])
@@ -132,3 +137,29 @@ def test_of_two_texts_in_one_place_the_later_one_stays(texts: list[tuple[int, in
     frame = "".join(f"\x1b[{y};{x}H\x1b[{style}m{text}\x1b[0m" for y, x, style, text in texts) + "\x1b[1;1H"
     whole, cut, _, _ = both([frame])
     assert cut.picture == whole.picture
+
+
+WORN = st.sampled_from([None, Style(color="red"), Style(bold=True, bgcolor="#010203"), Style(dim=True, reverse=True)])
+pieces = st.dictionaries(
+    st.integers(0, HEIGHT - 1), st.lists(st.tuples(LETTERS | WIDE, WORN), min_size=1, max_size=3), min_size=1, max_size=4
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(pieces, min_size=1, max_size=4))
+def test_rows_sent_as_segments_are_what_their_text_would_show(shown: list[dict[int, list[tuple[str, Style | None]]]]) -> None:
+    console = Console(color_system="truecolor", force_terminal=True)
+    as_segments, as_text, one, other = Terminal(), Terminal(), Shadow(), Shadow()
+    for rows in shown:
+        drawn = [(y, 0, [Segment(text, style) for text, style in row]) for y, row in sorted(rows.items())]
+        runs = runs_of(drawn, ColorSystem.TRUECOLOR)
+        assert runs is not None
+        as_segments.feed(one.change(runs, (1, 1)))
+        text = "".join(f"\x1b[{y + 1};{x + 1}H{Strip(segments).render(console)}" for y, x, segments in drawn)
+        as_text.feed(other.difference(f"{text}\x1b[1;1H"))
+        assert as_segments.picture == as_text.picture
+
+
+def test_a_link_or_what_cannot_be_printed_has_to_be_written_as_text() -> None:
+    assert runs_of([(0, 0, [Segment("a", Style(link="x"))])], ColorSystem.TRUECOLOR) is None
+    assert runs_of([(0, 0, [Segment("a\tb")])], ColorSystem.TRUECOLOR) is None
