@@ -14,7 +14,8 @@ from textual.widget import Widget
 
 from tui.keys import ACTIONS, Scope, shown
 from tui.rows_screen import RowsScreen
-from tui.screens.lines import Line, Part, clip
+from tui.screens.lines import Line, Part
+from tui.widgets.fitting import clip
 
 if TYPE_CHECKING:
     from tui.app import NotesApp

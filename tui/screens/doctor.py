@@ -18,7 +18,8 @@ from tui.keys import bindings, shown
 from tui.screens.base import BaseScreen, key_parts
 from tui.screens.choice_list import ChoiceList
 from tui.screens.framed_text import FramedText
-from tui.screens.lines import Part, Rule, clip, palette_of
+from tui.screens.lines import Part, Rule, palette_of
+from tui.widgets.fitting import clip
 
 NARROW = 100
 """Columns below which the explanation stands under the list."""

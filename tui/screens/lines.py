@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Size
 from textual.widget import Widget
 
 from tui.theme import Palette
+from tui.widgets.fitting import clip
 from tui.widgets.rows import RowsWidget
 
 Part = tuple[str, str]
@@ -21,13 +22,6 @@ Part = tuple[str, str]
 def palette_of(widget: Widget) -> Palette:
     """The palette of the terminal that ``widget`` is drawn on."""
     return Palette.of(widget.app)
-
-
-def clip(text: str, width: int) -> str:
-    """``text`` in at most ``width`` cells, with an ellipsis where it was cut."""
-    if cell_len(text) <= width:
-        return text
-    return set_cell_size(text, width - 1).rstrip() + "…" if width > 0 else ""
 
 
 class Line(RowsWidget):

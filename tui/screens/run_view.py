@@ -45,10 +45,6 @@ class Framed(Horizontal):
         for edge in self.edges:
             edge.light(lit)
 
-    def forget(self) -> None:
-        for edge in self.edges:
-            edge.forget()
-
 
 class PanelBox(Vertical):
     """A titled panel: a rule and the view under it. Where it stands alone its rule opens the box."""

@@ -25,9 +25,10 @@ from tui.player import Player
 from tui.quick_keys import QuickKeys
 from tui.runs import Run, Runs
 from tui.screens.base import BaseScreen, key_parts
-from tui.screens.lines import Part, clip
+from tui.screens.lines import Part
 from tui.screens.run_view import PanelBox, RunView
 from tui.widgets.base import ViewWidget
+from tui.widgets.fitting import clip
 from tui.widgets.gantt import GanttWidget
 from tui.widgets.scrubber import Scrubber
 from tui.worker import Recorders, RunEnded
